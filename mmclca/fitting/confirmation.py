@@ -10,7 +10,7 @@ from mmclca.datasets.photos.spellings import visual_key
 from mmclca.errors import Error
 
 from .record import FitRecord
-from .record_parts import describe_share
+from .wording import percent
 
 MIN_RATIO = 0.8  # similarity of two spellings of one name
 
@@ -73,7 +73,7 @@ def check_accuracy(previous: FitRecord, record: FitRecord) -> None:
         return
     if after.accuracy < before.low:
         raise ConfirmationError(
-            f'the accuracy would fall from {describe_share(before.accuracy)} '
+            f'the accuracy would fall from {percent(before.accuracy)} '
             f'to {after.accuracy:.1%}, below its 95% interval (from '
             f'{before.low:.1%}); check the photos and the class name'
         )

@@ -11,21 +11,15 @@ from mmclca.datasets.photos import Problem
 from mmclca.evaluation.cost import count_config
 from mmclca.export_formats import FORMATS, find_format
 from mmclca.models import Variant
-from mmclca.utils.messages import join_first
 
 from .candidates import get_measured_accuracies
 from .model_config import build_config
 from .plan import Plan
 from .probing import cross_validate_best
 from .record import FitRecord
-from .record_parts import (
-    Measurement,
-    PhotoCost,
-    describe_interval,
-    describe_share,
-    describe_variant,
-    require_part,
-)
+from .record_description import describe_record
+from .record_parts import PhotoCost, describe_variant, require_part
+from .wording import Description, percent
 
 
 def row(label: str, value: str) -> str:
@@ -54,13 +48,13 @@ def start_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
 
 def model_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
     """Describe backbone, compared backbones, and the model with its cost."""
-    yield row('Weights', plan.pretrained.describe())
+    yield row('Weights', require_part(record.weights, 'weights').describe())
     for compared in record.considered:
         yield row('Backbone', compared.describe())
-    cost = require_part(record.cost, 'cost')
-    model = require_part(record.model, 'model').describe()
-    full = _describe_full(plan, f'{cost.gmacs_full:.3g}')
-    yield row('Model', f'{model}: {cost.describe()}{full}')
+    (model,) = require_part(record.model, 'model').describe().lines
+    computation, *_ = require_part(record.cost, 'cost').describe()
+    cost = computation.describe(is_vit=bool(plan.variant.out_type))
+    yield row('Model', f'{model}: {cost}')
 
 
 def problem_lines(problems: Iterable[Problem]) -> Iterator[str]:
@@ -72,37 +66,29 @@ def problem_lines(problems: Iterable[Problem]) -> Iterator[str]:
 
 def latency_lines(plan: Plan, cost: PhotoCost) -> Iterator[str]:
     """Describe the latency, and warn if the machine was busy."""
-    ms_full = require_part(cost.ms_full, 'ms_full')
-    full = _describe_full(plan, f'{ms_full:.3g} ms')
-    yield row('Latency', f'{cost.describe_latency()}{full}')
+    _, latency = cost.describe()
+    yield row('Latency', latency.describe(is_vit=bool(plan.variant.out_type)))
     if cost.busy:
         yield row('Warning', cost.busy)
-
-
-def _describe_full(plan: Plan, cost: str) -> str:
-    """Describe the cost of the full ViT in brackets; empty for others."""
-    return f' (full ViT: {cost})' if plan.variant.out_type else ''
 
 
 def probe_line(record: FitRecord) -> str:
     """Describe the accuracy before a fine-tuning, which takes minutes."""
     probe = record.estimate
-    took = f'(took {probe.seconds:.0f} s)'
-    return row('Accuracy', f'{probe.describe()} before fine-tuning {took}')
+    accuracy = probe.describe().summary
+    return row('Probe', f'{accuracy} (took {probe.seconds:.0f} s)')
 
 
 def near_duplicate_lines(record: FitRecord) -> Iterator[str]:
     """List classes with near-duplicates."""
-    counts = record.photos.near_duplicate_counts
-    if counts:
-        photos = f'{sum(counts.values())} photos of {join_first(counts, 3)}'
-        yield row('Near-dupl.', f'{photos}; kept in one fold, counted once')
+    near_duplicates = record.photos.describe_near_duplicates()
+    yield from list_rows('Near-dupl.', near_duplicates.lines)
 
 
 def resumed_training_line(record: FitRecord) -> str:
     """Describe the result of an earlier fine-tuning."""
-    result = 'kept' if record.final == 'trained' else 'discarded'
-    return row('Fine-tune', f'{result} in an earlier run')
+    result = describe_record(record).fine_tuning
+    return row('Fine-tune', f'{result} (earlier run)')
 
 
 def class_lines(
@@ -111,8 +97,7 @@ def class_lines(
     """Compare a model before and after a class was added."""
     recall = record.estimate.per_class[name]
     before, after = (
-        f'{describe_share(x.estimate.accuracy)} '
-        f'({len(x.photos.classes)} classes)'
+        f'{percent(x.estimate.accuracy)} ({len(x.photos.classes)} classes)'
         for x in (previous, record)
     )
     count = previous.photos.counts.get(name, 0)
@@ -123,70 +108,32 @@ def class_lines(
     yield row('Accuracy', f'{after}, previously {before}')
 
 
-def describe_accuracy(record: FitRecord) -> str:
-    """Return the accuracy of a model with its interval."""
-    best = record.best
-    interval = describe_interval(best.low, best.high)
-    return f'{describe_share(best.accuracy)} accuracy{interval}'
-
-
-def describe_claim(record: FitRecord) -> str:
-    """Return the accuracy of a model, and for which photos it holds.
-
-    Empty if the accuracy was not measured.
-    """
-    if record.best.accuracy is None:
-        return ''
-    return f'{describe_accuracy(record)} on {describe_validity(record)}'
-
-
-def describe_validity(record: FitRecord) -> str:
-    """Describe the photos for which accuracy and interval hold."""
-    if record.test:
-        return 'new photos like those in val and test'
-    if record.is_grouped:
-        return 'new photos of new groups'
-    return (
-        'new photos taken on the same days, in the same places and with the '
-        'same cameras'
-    )
-
-
 def result_lines(record: FitRecord, is_console: bool = False) -> Iterator[str]:
     """Describe accuracy, measurement and threshold of the final model.
 
     Options of the command line are named only if ``is_console``.
     """
-    note = (
-        ''
-        if record.is_measured
-        else (' (linear probe; the fine-tuned model was not measured)')
-    )
-    yield row('Result', describe_accuracy(record) + note)
-    yield from list_rows('', _describe_further_accuracies(record))
-    is_weighted = record.call.options.class_weights
-    if is_console and record.is_uneven and not is_weighted:
-        yield row('', 'to weight classes equally: --class-weights balanced')
-    yield from list_rows('Measured', _describe_measurement(record))
-    yield row('Valid for', describe_validity(record))
-    if is_console and not (record.test or record.is_grouped):
-        yield row('', 'elsewhere: group photos by day or place (--groups)')
-    threshold = require_part(record.threshold, 'threshold')
-    yield from list_rows('Unknown', threshold.describe())
+    described = describe_record(record)
+    note = f' ({described.note})' if described.note else ''
+    yield row('Result', described.result.summary + note)
+    yield from list_rows('', described.further_accuracies)
+    yield from _list_facts('', described.class_sizes, is_console)
+    method = described.result.method
+    if described.why_unmeasured:
+        method = (f'not yet: {described.why_unmeasured}',)
+    yield from list_rows('Measured', method)
+    yield from _list_facts('Valid for', described.validity, is_console)
+    yield from _list_facts('Unknown', described.threshold, is_console)
 
 
-def _describe_further_accuracies(record: FitRecord) -> Iterator[str]:
-    """Describe the linear probe if it is not the result, and the recall."""
-    probe = record.estimate
-    if probe.accuracy is None:
-        return
-    if record.best is not probe:
-        method = 'linear probe, cross-validation'
-        if record.final == 'trained':
-            method = 'before fine-tuning (linear probe, cross-validation)'
-        yield f'{method}: {probe.describe()}'
-    if record.is_uneven:
-        yield f'macro recall {describe_share(probe.macro_recall)}'
+def _list_facts(
+    label: str, description: Description, is_console: bool
+) -> Iterator[str]:
+    """Align the lines of a description, and its advice for a console."""
+    lines, advice = [*description.lines], description.advice
+    if is_console and advice:
+        lines.append(f'{advice.purpose} ({advice.option})')
+    yield from list_rows(label, lines)
 
 
 def saved_lines(
@@ -234,9 +181,9 @@ def comparison_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
     gmacs = require_part(record.cost, 'cost').gmacs
     yield row(
         'Full ViT',
-        f'on your photos: {description} {describe_share(share)} at '
+        f'on your photos: {description} {percent(share)} at '
         f'{_count_gmacs(plan, best.variant):.3g} GMACs, this model '
-        f'{describe_share(record.estimate.accuracy)} at {gmacs:.3g}; '
+        f'{percent(record.estimate.accuracy)} at {gmacs:.3g}; '
         f'--best selects {description}',
     )
 
@@ -246,24 +193,3 @@ def _count_gmacs(plan: Plan, variant: Variant) -> float:
     number = len(plan.training_photos.classes)
     config = build_config(plan.pretrained, variant, number)
     return count_config(config.model).flops / 1e9
-
-
-def _describe_measurement(record: FitRecord) -> Iterator[str]:
-    """Describe the photos and the method behind the accuracy."""
-    best, probe = record.best, record.estimate
-    if isinstance(best, Measurement):
-        photos = 'photos in val and test'
-        yield f'on {best.n} {photos if record.test else "held-out photos"}'
-    elif probe.accuracy is None:
-        yield f'not yet: {why_unmeasured(record)}'
-    else:
-        yield from probe.describe_method()
-
-
-def why_unmeasured(record: FitRecord) -> str:
-    """Return what is missing to test any class: photos, or groups."""
-    if record.is_grouped:
-        return 'each class has one group; add or name a second one'
-    if max(record.photos.counts.values()) > 1:
-        return 'all photos of a class are near-duplicates; add others'
-    return 'add a second photo to each class'

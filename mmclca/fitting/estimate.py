@@ -11,7 +11,7 @@ from mmclca.apis.probe import CurvePoint, OutOfFold, forecast
 from mmclca.datasets.photos import LabeledImages
 from mmclca.evaluation import accuracy, wilson
 
-from .record_parts import ClassRecall, Estimate, Measurement
+from .accuracy_parts import ClassRecall, Estimate, Measurement
 
 
 def estimate_accuracy(

@@ -21,8 +21,8 @@ from mmclca.deployment import (
 from mmclca.export_formats import ExportFormat
 from mmclca.utils.files import remove_partial_files
 
-from .console_text import describe_claim
 from .fit_folder import FitFolder
+from .record_description import describe_record
 
 
 def export_model(
@@ -84,4 +84,4 @@ def describe_model(checkpoint: str) -> ModelTitle:
         return ModelTitle(path.name if path.is_dir() else path.stem, '')
     files = FitFolder(path)
     record = files.read_complete()
-    return ModelTitle(files.name_model(record), describe_claim(record))
+    return ModelTitle(files.name_model(record), describe_record(record).claim)

@@ -36,13 +36,14 @@ from mmclca.model_index import package_root
 from mmclca.models.heads import get_feature_subsets, nearest_of_others
 
 from . import probing
+from .accuracy_parts import FinetuneVal, Training, describe_fine_tuning
 from .console_text import row
 from .estimate import measure_accuracy
 from .log import FitRunner, Log, Step
 from .plan import Plan, list_labels
 from .probing import fit_classifier, write_model
 from .record import FitRecord
-from .record_parts import FinetuneVal, Training, require_part
+from .record_parts import require_part
 
 LABEL = 'Fine-tune'
 HOLD_OUT_FOLDS = 5
@@ -100,7 +101,7 @@ def fine_tune(plan: Plan, record: FitRecord, log: Log) -> FitRecord:
     result = fine_tune_on_part(plan, split, amp, log, setting)
     finetune_val = result.finetune_val
     is_kept = finetune_val.accuracy >= finetune_val.probe_accuracy
-    log.print(row(LABEL, _compare_accuracies(finetune_val, is_kept)))
+    log.print(row(LABEL, describe_fine_tuning(is_kept, finetune_val)))
     if is_kept:
         checkpoint = train(config, amp, log, 'Fine-tuning on all photos')
         probe = refit_classifier(
@@ -126,15 +127,6 @@ def fine_tune(plan: Plan, record: FitRecord, log: Log) -> FitRecord:
         finetune_val=finetune_val if is_reported else None,
     )
     return replace(record, training=training)
-
-
-def _compare_accuracies(finetune_val: FinetuneVal, is_kept: bool) -> str:
-    """Describe the held-out accuracy before and after fine-tuning."""
-    return (
-        f'{"kept" if is_kept else "discarded"}, held-out accuracy '
-        f'{finetune_val.probe_accuracy:.1%} -> {finetune_val.accuracy:.1%} '
-        f'on {finetune_val.n} photos'
-    )
 
 
 def explain_impossible(plan: Plan) -> str:

@@ -119,7 +119,8 @@ class Plan:
     @property
     def weights(self) -> Weights:
         """Pretrained weights in the record."""
-        return Weights(self.pretrained.name, self.pretrained.source)
+        pretrained = self.pretrained
+        return Weights(pretrained.name, pretrained.source, pretrained.network)
 
     @property
     def model(self) -> Model:

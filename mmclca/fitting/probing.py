@@ -24,13 +24,14 @@ from mmclca.models.heads import (
 from mmclca.utils.files import replace_text
 from mmclca.utils.messages import track
 
+from .accuracy_parts import Measurement
 from .candidates import list_variants
 from .estimate import estimate_accuracy, measure_accuracy
 from .model_config import build_config
 from .photo_table import write_predictions
 from .plan import Plan, list_labels
 from .record import FitRecord
-from .record_parts import Measurement, ThresholdEstimate
+from .record_parts import ThresholdEstimate
 
 
 def run_probe(plan: Plan, record: FitRecord) -> FitRecord:

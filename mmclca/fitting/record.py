@@ -13,16 +13,14 @@ from mmclca.errors import Error
 from mmclca.utils.provenance import versions
 from mmclca.version import __version__
 
+from .accuracy_parts import Estimate, Measurement, Training
 from .options import FitOptions
 from .record_parts import (
     ComparedWeights,
-    Estimate,
-    Measurement,
     Model,
     PhotoCost,
     Photos,
     ThresholdEstimate,
-    Training,
     Weights,
     require_part,
 )

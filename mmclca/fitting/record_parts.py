@@ -1,7 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Parts of a fit's record, with their description for readers."""
+"""Parts of a fit's record: photos, model, cost and threshold.
 
-from collections.abc import Iterator
+Screen and report show their descriptions.
+"""
+
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -9,8 +11,10 @@ from mmclca.datasets.photos import Problem
 from mmclca.errors import Error
 from mmclca.evaluation.open_set import NEAREST
 from mmclca.models import Variant
+from mmclca.utils.messages import join_first
 
 from .budget import COST_UNITS
+from .wording import Description, digits, file_name, interval, percent, plural
 
 Part = TypeVar('Part')
 
@@ -20,18 +24,6 @@ def require_part(part: Part | None, key: str) -> Part:
     if part is None:
         raise Error(f'{key} is missing')
     return part
-
-
-def describe_share(share: float | None) -> str:
-    """Describe a share in percent, or as unknown."""
-    return 'unknown' if share is None else f'{share:.1%}'
-
-
-def describe_interval(low: float | None, high: float | None) -> str:
-    """Describe a 95% interval in brackets; empty if it is unknown."""
-    if low is None or high is None:
-        return ''
-    return f' (95% CI {100 * low:.1f}-{high:.1%})'
 
 
 @dataclass(frozen=True)
@@ -63,18 +55,41 @@ class Photos:
         """Describe the numbers of photos and classes."""
         low, high = min(self.counts.values()), max(self.counts.values())
         per_class = f'{low}' if low == high else f'{low} to {high}'
-        return (
-            f'{sum(self.counts.values())} photos, {len(self.counts)} classes '
-            f'({per_class} per class)'
+        photos = plural(sum(self.counts.values()), 'photo')
+        classes = plural(len(self.counts), 'class', 'classes')
+        return f'{photos}, {classes} ({per_class} per class)'
+
+    def describe_near_duplicates(self) -> Description:
+        """Describe the near-duplicates and their effect, if there are any."""
+        if not self.near_duplicate_counts:
+            return Description()
+        photos = plural(sum(self.near_duplicate_counts.values()), 'photo')
+        classes = join_first(self.near_duplicate_counts, 3)
+        return Description(
+            (f'{photos} of {classes}; kept in one fold, counted once',),
+            'Some photos are near-duplicates: they look like another photo of '
+            'the same class, as in a burst.',
         )
 
 
 @dataclass(frozen=True)
 class Weights:
-    """Pretrained weights: name, and file or ``timm://NAME``."""
+    """Pretrained weights.
+
+    Args:
+        name (str): Name in timm, or file name without its ending.
+        source (str): Path or ``timm://NAME``.
+        network (str): Type and sizes of the network. Defaults to '': unknown,
+            as in a record of an earlier version.
+    """
 
     name: str
     source: str
+    network: str = ''
+
+    def describe(self) -> str:
+        """Describe name and network."""
+        return f'{self.name} ({self.network})' if self.network else self.name
 
 
 @dataclass(frozen=True)
@@ -108,13 +123,21 @@ class Model:
             layers=self.layers,
         )
 
-    def describe(self) -> str:
-        """Describe reduction, image size and omitted layers."""
-        described = describe_variant(self.variant)
+    def describe(self) -> Description:
+        """Describe reduction, image size, omitted and used layers."""
+        described, details = describe_variant(self.variant), []
         if self.depth and self.layers and self.layers[-1] < self.depth - 1:
             number = self.layers[-1] + 1
             described += f', first {number} of {self.depth} layers'
-        return described
+        if self.method:
+            details.append(
+                'Keep rate: the share of tokens kept per stage, where a '
+                'merged group counts as one token.'
+            )
+        if self.layers:
+            layers = ', '.join(map(str, self.layers))
+            details.append(f'Features: from layers {layers}, counted from 0.')
+        return Description((described,), ' '.join(details))
 
 
 def describe_variant(variant: Variant) -> str:
@@ -123,6 +146,36 @@ def describe_variant(variant: Variant) -> str:
     if variant.method:
         reduction = f'{variant.method}, keep rate {variant.keep_rate}'
     return f'{reduction}, {variant.img_size} px'
+
+
+@dataclass(frozen=True)
+class CostFigure:
+    """One kind of cost per photo.
+
+    Args:
+        title (str): Kind of cost.
+        model (str): Cost of the model, with its unit.
+        full (str): Cost of the full ViT.
+        ratio (float): Cost of the model relative to the full ViT.
+        runtime (str): Runtime of the measurement. Defaults to '': counted.
+    """
+
+    title: str
+    model: str
+    full: str
+    ratio: float
+    runtime: str = ''
+
+    def describe(self, is_vit: bool) -> str:
+        """Describe the cost in one line, for a ViT with that of the full one.
+
+        Args:
+            is_vit (bool): Whether the network is a ViT.
+        """
+        cost = self.model
+        if self.runtime:
+            cost = f'{cost} per photo, {self.runtime}'
+        return f'{cost} (full ViT: {self.full})' if is_vit else cost
 
 
 @dataclass(frozen=True)
@@ -159,14 +212,26 @@ class PhotoCost:
         """Whether the latency was measured."""
         return self.runtime is not None
 
-    def describe(self) -> str:
-        """Describe the multiply-accumulates."""
-        return f'{self.gmacs:.3g} GMACs'
-
-    def describe_latency(self) -> str:
-        """Describe the latency and the runtime."""
-        ms = require_part(self.ms, 'ms')
-        return f'{ms:.3g} ms per photo, {self.runtime}'
+    def describe(self) -> list[CostFigure]:
+        """Describe the multiply-accumulates and, if measured, the latency."""
+        figures = [
+            CostFigure(
+                'Computation',
+                f'{digits(self.gmacs)} GMACs',
+                f'{digits(self.gmacs_full)} GMACs',
+                self.gmacs / self.gmacs_full,
+            )
+        ]
+        if self.ms and self.ms_full and self.runtime:
+            latency = CostFigure(
+                'Latency',
+                f'{digits(self.ms)} ms',
+                f'{digits(self.ms_full)} ms',
+                self.ms / self.ms_full,
+                self.runtime,
+            )
+            figures.append(latency)
+        return figures
 
 
 @dataclass(frozen=True)
@@ -188,119 +253,19 @@ class ComparedWeights:
     accuracy: float | None = None
 
     def describe(self) -> str:
-        """Describe the model, its cost and its accuracy."""
+        """Describe the file, the model, its cost and its accuracy."""
+        source = file_name(self.source)
         costs = [
-            f'{cost:.3g} {unit}'
+            f'{digits(cost)} {unit}'
             for cost, unit in zip(
                 (self.gmacs, self.ms), COST_UNITS.values(), strict=True
             )
             if cost
         ]
         if self.model is None or not costs:
-            return f'{self.source}: over the budget'
+            return f'{source}: over the budget'
         figures = ', '.join([self.model, *costs])
-        accuracy = describe_share(self.accuracy)
-        return f'{self.source}: {figures}, {accuracy} accuracy'
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """Accuracy on ``n`` photos not used for training.
-
-    ``low`` to ``high`` is its 95% interval.
-    """
-
-    n: int
-    accuracy: float
-    low: float
-    high: float
-
-    def describe(self) -> str:
-        """Describe the accuracy with its interval."""
-        interval = describe_interval(self.low, self.high)
-        return f'{describe_share(self.accuracy)}{interval}'
-
-
-@dataclass(frozen=True)
-class FinetuneVal(Measurement):
-    """Accuracies: fine-tuned model, and the linear probe before."""
-
-    probe_accuracy: float
-
-
-@dataclass(frozen=True)
-class ClassRecall:
-    """Recall of a class with ``n`` photos; None if it was not tested.
-
-    ``low`` to ``high`` is its 95% interval.
-    """
-
-    n: int
-    recall: float | None = None
-    low: float | None = None
-    high: float | None = None
-
-    def describe(self) -> str:
-        """Describe the recall with its interval."""
-        interval = describe_interval(self.low, self.high)
-        return f'{describe_share(self.recall)}{interval}'
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """Linear probe: its settings, and its accuracy by cross-validation.
-
-    The accuracy, its 95% interval and the macro recall are None if no photo
-    could be tested.
-
-    Args:
-        classifier (str): Name of the classifier.
-        alpha (float): Regularization strength.
-        late_cls_weight (float): Weight of the second feature subset.
-        temperature (float): Divisor of the scores.
-        folds (int): Number of folds.
-        repeats (int): Number of repeats.
-        accuracy (float, optional): Mean accuracy over repeats.
-        low (float, optional): Lower bound of its interval.
-        high (float, optional): Upper bound.
-        macro_recall (float, optional): Mean recall over tested classes.
-        per_class (dict[str, ClassRecall]): Recall per class.
-        seconds (float): Duration.
-    """
-
-    classifier: str
-    alpha: float
-    late_cls_weight: float
-    temperature: float
-    folds: int
-    repeats: int
-    accuracy: float | None
-    low: float | None
-    high: float | None
-    macro_recall: float | None
-    per_class: dict[str, ClassRecall]
-    seconds: float
-
-    def describe(self) -> str:
-        """Describe the accuracy with its interval."""
-        interval = describe_interval(self.low, self.high)
-        return f'{describe_share(self.accuracy)}{interval}'
-
-    def describe_method(self) -> Iterator[str]:
-        """Describe the tested photos and the cross-validation."""
-        recalls = self.per_class.values()
-        tested = [x.n for x in recalls if x.recall is not None]
-        photos = f'on {sum(tested)} photos'
-        if len(tested) < len(recalls):
-            photos += f' of {len(tested)} of {len(recalls)} classes'
-        yield (
-            f'{photos}, {self.folds}-fold cross-validation repeated '
-            f'{self.repeats} times'
-        )
-        yield (
-            f'(each fold trains on {1 - 1 / self.folds:.0%} of the photos, '
-            'the saved model on all)'
-        )
+        return f'{source}: {figures}, {percent(self.accuracy)} accuracy'
 
 
 @dataclass(frozen=True)
@@ -325,29 +290,19 @@ class ThresholdEstimate:
     low: float | None = None
     high: float | None = None
 
-    def describe(self) -> list[str]:
+    def describe(self) -> Description:
         """Describe the threshold and its false-alarm rate."""
         if self.score != NEAREST:
-            return ['detection is off: too few photos to set a threshold']
-        interval = describe_interval(self.low, self.high)
-        return [
-            f'flagged if similarity < {self.threshold:.3f}',
-            f'false alarms {describe_share(self.false_alarms)}{interval}',
-            'similar new classes are often not flagged',
-        ]
-
-
-@dataclass(frozen=True)
-class Training:
-    """Fine-tuning.
-
-    Args:
-        epochs (int): Number of epochs.
-        seconds (float): Duration.
-        finetune_val (FinetuneVal, optional): Accuracy on the photos held out,
-            None with too few photos to report it.
-    """
-
-    epochs: int
-    seconds: float
-    finetune_val: FinetuneVal | None
+            line = 'detection is off: too few photos to set a threshold'
+            return Description((line,))
+        rate = percent(self.false_alarms) + interval(self.low, self.high)
+        return Description(
+            (
+                f'flagged if similarity < {self.threshold:.3f}',
+                f'false alarms {rate}',
+                'similar new classes are often not flagged',
+            ),
+            'The similarity is that to the most similar training photo. A '
+            'false alarm is a photo of a known class that is flagged as '
+            'unknown. The threshold is in threshold.json.',
+        )

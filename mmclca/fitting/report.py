@@ -20,11 +20,11 @@ from mmclca.errors import Error
 from mmclca.utils.files import replace_bytes
 from mmclca.utils.messages import join_first
 
-from . import report_text
-from .console_text import why_unmeasured
+from . import wording
 from .fit_folder import FitFolder
 from .pictures import Pictures
 from .record import FitRecord
+from .record_description import describe_record
 from .report_chart import build_curve_section, choose_curve_unit
 from .report_patches import draw_patch_section
 from .report_photos import (
@@ -93,7 +93,7 @@ def describe_photos(
     unit = choose_curve_unit(counts, is_grouped)
     source = record.photos.source
     return dict(
-        why_unmeasured=why_unmeasured(record),
+        described=describe_record(record),
         counts=counts,
         grouped=is_grouped,
         added=list_added_classes(photos, source, record.call.photos),
@@ -136,7 +136,7 @@ def add_thumbnails(
 
 def render(**variables: Any) -> str:
     """Fill the template; names of classes and files are escaped."""
-    return _load_template().render(variables, plural=report_text.plural)
+    return _load_template().render(variables, plural=wording.plural)
 
 
 @cache
@@ -149,13 +149,14 @@ def _load_template() -> Template:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        percent=report_text.percent,
-        about=report_text.about,
-        out_of_hundred=report_text.out_of_hundred,
-        digits=report_text.digits,
-        duration=report_text.duration,
-        is_table=report_text.is_table,
-        file_name=report_text.file_name,
+        percent=wording.percent,
+        about=wording.about,
+        out_of_hundred=wording.out_of_hundred,
+        digits=wording.digits,
+        sentence=wording.sentence,
+        duration=wording.duration,
+        is_table=wording.is_table,
+        file_name=wording.file_name,
         listed=partial(join_first, limit=12),
     )
     return environment.get_template('report.html')

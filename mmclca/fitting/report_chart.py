@@ -14,7 +14,7 @@ from matplotlib.ticker import LogLocator, MultipleLocator, PercentFormatter
 
 from mmclca.apis.probe import CurvePoint, forecast
 
-from .record_parts import Estimate
+from .accuracy_parts import Estimate
 
 BAR, SOFT, LINE, PAGE = '#0072b2', '#59636d', '#d8dee4', '#ffffff'
 # colors of the style sheet, which a dark screen replaces

@@ -17,7 +17,7 @@ from mmclca.visualization.painting import DROPPED, MERGED
 
 from .pictures import Pictures, embedded
 from .report_photos import TestedPhoto
-from .report_text import about
+from .wording import about
 
 PATCH_PHOTOS = 3
 PATCH_SIDE = 224

@@ -13,9 +13,9 @@ from mmclca.checkpoints.gate.photo_table import PhotoRow
 from mmclca.errors import Error
 from mmclca.visualization.confusions import Predictions, most_confused
 
+from .accuracy_parts import ClassRecall
 from .pictures import Pictures
-from .record_parts import ClassRecall
-from .report_text import is_table
+from .wording import is_table
 
 MAX_PAIRS = 6
 PER_GROUP = 3

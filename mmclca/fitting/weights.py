@@ -71,16 +71,17 @@ class PretrainedWeights:
         """Number of layers; None for a timm network."""
         return None if self.is_of_timm else self.backbone['arch']['num_layers']
 
-    def describe(self) -> str:
-        """Describe name, depth, width and patch size in one line."""
+    @property
+    def network(self) -> str:
+        """Type and sizes of the network, in one line."""
         arch = self.backbone['arch']
         if self.is_of_timm:
-            return f'{self.name} ({arch} in timm)'
+            return f'{arch} in timm'
         patch = self.backbone.get('patch_size', STEM)
         sizes = f'{arch["num_layers"]} layers, {arch["embed_dims"]} channels'
         if self.backbone['type'] != VIT:
             sizes = f'{self.backbone_name}, {sizes}'
-        return f'{self.name} ({sizes}, patches of {patch} px)'
+        return f'{sizes}, patches of {patch} px'
 
 
 def find_weights(

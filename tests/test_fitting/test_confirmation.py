@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from mmclca.fitting import FittedModel, confirmation
+from mmclca.fitting.accuracy_parts import Estimate
 from mmclca.fitting.confirmation import ConfirmationError, check_accuracy
 from mmclca.fitting.record import FitRecord
-from mmclca.fitting.record_parts import Estimate
 
 
 @pytest.mark.parametrize(

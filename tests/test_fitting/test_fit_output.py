@@ -10,19 +10,18 @@ import torch
 from mmclca.checkpoints.gate.photo_table import PhotoFiles
 from mmclca.datasets.photos import LabeledImages, PhotoCheck
 from mmclca.fitting import probing
-from mmclca.fitting.console_text import near_duplicate_lines, result_lines
-from mmclca.fitting.options import FitOptions
-from mmclca.fitting.photo_table import list_photo_rows
-from mmclca.fitting.record import FitCall, FitRecord
-from mmclca.fitting.record_parts import (
+from mmclca.fitting.accuracy_parts import (
     ClassRecall,
     Estimate,
     FinetuneVal,
     Measurement,
-    Photos,
-    ThresholdEstimate,
     Training,
 )
+from mmclca.fitting.console_text import near_duplicate_lines, result_lines
+from mmclca.fitting.options import FitOptions
+from mmclca.fitting.photo_table import list_photo_rows
+from mmclca.fitting.record import FitCall, FitRecord
+from mmclca.fitting.record_parts import Photos, ThresholdEstimate
 from mmclca.utils.files import write_rows
 
 MEASURED = dict(accuracy=0.9, low=0.8, high=0.95)
@@ -76,7 +75,7 @@ def trained(finetune_val):
     'record, term',
     [
         (make_record(UNEVEN), '--class-weights'),
-        (trained(FINETUNE_VAL), '50 held-out'),
+        (trained(FINETUNE_VAL), '50 photos held out'),
         (trained(FINETUNE_VAL), 'before fine-tuning'),
         (trained(None), 'not measured'),
         (

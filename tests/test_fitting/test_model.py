@@ -130,7 +130,7 @@ def test_pixels_are_found_by_the_name_of_the_weights(name, pixels):
 
 def test_find_weights_describes_a_file(tmp_path):
     found = find_weights(str(write_weights(tmp_path)))
-    assert '4 layers, 64 channels, patches of 32 px' in found.describe()
+    assert '4 layers, 64 channels, patches of 32 px' in found.network
     assert found.backbone['patch_size'] == 32 and 'tiny' in found.notes[0]
 
 

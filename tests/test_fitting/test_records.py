@@ -73,5 +73,5 @@ def test_record_is_the_same_after_writing_and_reading():
 def test_model_is_described_with_its_omitted_layers():
     model = Model('ATC', 0.5, 160, 'cls_average_std', (0, 1, 2), 4)
     description = 'ATC, keep rate 0.5, 160 px, first 3 of 4 layers'
-    assert model.describe() == description
+    assert model.describe().lines == (description,)
     assert model.variant.layers == (0, 1, 2)

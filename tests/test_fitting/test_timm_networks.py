@@ -34,7 +34,7 @@ def test_network_is_recognized_by_the_name_of_the_file(name, tmp_path):
     found = find_weights(str(write(tmp_path, 'test_resnet', name)))
     assert found.backbone['arch'] == 'test_resnet'
     assert not found.backbone['fused'] and not found.notes
-    assert 'test_resnet' in found.describe()
+    assert found.network == 'test_resnet in timm'
 
 
 def test_merged_branches_are_recognized(tmp_path):

@@ -11,6 +11,8 @@ from PIL import Image
 from report_folder import CLASSES, TAG, facts, write_folder
 
 from mmclca.fitting import report
+from mmclca.fitting.console_text import near_duplicate_lines, result_lines
+from mmclca.fitting.fit_folder import FitFolder
 from mmclca.fitting.report import write_report
 
 SECTIONS = ['folder', 'classes', 'confused', 'doubtful', 'errors', 'curve']
@@ -143,7 +145,7 @@ CONDITIONAL = [
     ),
     (
         dict(training=TRAINING, test=TEST),
-        ('discarded', '60 photos in your val and test', '85.0%', '70.0%'),
+        ('discarded', '60 photos in val and test', '85.0%', '70.0%'),
     ),
     (
         dict(training=dict(TRAINING, finetune_val=None), final='trained'),
@@ -157,6 +159,16 @@ def test_report_has_a_fact_only_if_it_applies(changes, texts, page, tmp_path):
     folder = write_folder(tmp_path, learning_curve=[], **changes)
     words = page_of(folder).words
     assert [x for x in texts if x not in words or x in page.words] == []
+
+
+@pytest.mark.parametrize('changes', [changes for changes, _ in CONDITIONAL])
+def test_report_has_the_lines_of_the_screen(changes, tmp_path):
+    write_folder(tmp_path, learning_curve=[], **changes)
+    words = page_of(tmp_path).words.lower()
+    record = FitFolder(tmp_path).read_complete()
+    lines = [*result_lines(record), *near_duplicate_lines(record)]
+    assert len(lines) > 5
+    assert [x for x in lines if x[11:].lower() not in words] == []
 
 
 def test_headline_is_the_accuracy_of_the_saved_model(tmp_path):

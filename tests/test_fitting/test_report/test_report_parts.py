@@ -10,7 +10,7 @@ from tiny_model import write_tiny
 
 from mmclca.apis.probe import CurvePoint, forecast
 from mmclca.checkpoints.gate.photo_table import PhotoFiles, PhotoRow
-from mmclca.fitting import report_text
+from mmclca.fitting import wording
 from mmclca.fitting.pictures import Pictures
 from mmclca.fitting.report_chart import choose_curve_unit, draw_chart
 from mmclca.fitting.report_patches import draw_patch_section
@@ -40,10 +40,10 @@ def test_curve_unit_is_a_median_if_classes_differ(counts, grouped, unit):
 
 SHARES = '0% under_1% 50% over_99% 100%'
 FIGURES = [
-    (report_text.about, (0, 0.004, 0.5, 0.996, 1), SHARES),
-    (report_text.out_of_hundred, (0, 0.001, 0.5, 0.999, 1), '0 1 50 99 100'),
-    (report_text.digits, (0.4821, 17.94, 1254), '0.482 17.9 1254'),
-    (report_text.duration, (11.3, 171), '11_s 2_min_51_s'),
+    (wording.about, (0, 0.004, 0.5, 0.996, 1), SHARES),
+    (wording.out_of_hundred, (0, 0.001, 0.5, 0.999, 1), '0 1 50 99 100'),
+    (wording.digits, (0.4821, 17.94, 1254), '0.482 17.9 1254'),
+    (wording.duration, (11.3, 171), '11_s 2_min_51_s'),
 ]
 
 
