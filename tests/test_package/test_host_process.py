@@ -61,15 +61,32 @@ def state():
     )
 
 
+def functions():
+    # functions and methods of the libraries that mmclca extends
+    result = {}
+    for module in [*sys.modules]:
+        if module.split('.')[0] in ('mmcv', 'mmengine', 'mmpretrain', 'timm'):
+            for name, part in vars(sys.modules[module]).items():
+                if callable(part):
+                    result[f'{module}.{name}'] = part
+                if isinstance(part, type):
+                    methods = vars(part).items()
+                    result |= {f'{module}.{name}.{k}': v for k, v in methods
+                               if callable(v) or isinstance(v, property)}
+    return result
+
+
 def changes(before):
-    after = state()
+    after, now = state(), functions()
+    before = dict(before, replaced=[])
+    after['replaced'] = [k for k in library if now.get(k) is not library[k]]
     for name in ('log_handlers', 'file_backends'):  # new names are fine
         after[name] = {k: after[name].get(k) for k in before[name]}
     return {k: f'{before[k]} -> {after[k]}' for k in before
             if after[k] != before[k]}
 
 
-before, found = state(), {}
+before, library, found = state(), functions(), {}
 import mmclca
 for module in pkgutil.walk_packages(mmclca.__path__, 'mmclca.'):
     if not module.name.endswith('__main__'):
