@@ -47,7 +47,12 @@ class Pictures:
         self._copies = {}
         with suppress(FileNotFoundError, SafetensorError, ValueError):
             content = read_file(self.file.parent, self.file.name)
-            self._copies, _ = checksums.load_tensors(content)
+            tensors, _ = checksums.load_tensors(content)
+            self._copies = {
+                name: encoded
+                for name, encoded in tensors.items()
+                if encoded.dtype == torch.uint8
+            }
 
     def save(self) -> None:
         """Write all copies to the file."""

@@ -5,7 +5,9 @@ import re
 from dataclasses import replace
 
 import pytest
+import torch
 from PIL import Image
+from safetensors.torch import save_file
 from tiny_model import write_tiny
 
 from mmclca.apis.probe import CurvePoint, forecast
@@ -113,6 +115,14 @@ def test_thumbnail_is_a_small_copy_in_the_folder(tmp_path):
     assert found['src'] and found['alt'] == 'a leaf'
     assert (found['width'], found['height']) == (160, 80)
     assert replace(reader).thumbnail(path, 'a leaf') == found
+
+
+def test_copy_of_a_wrong_type_is_not_shown(tmp_path):
+    file, sha256 = tmp_path / 'pictures.safetensors', 'a' * 64
+    save_file({f'{sha256}.jpg': torch.zeros(9, dtype=torch.bfloat16)}, file)
+    listed = PhotoFiles.from_rows([PhotoRow('/a.png', 'oak', sha256=sha256)])
+    shown = Pictures(file, listed).thumbnail('/a.png', 'an oak')
+    assert shown == dict(src='', alt='an oak')
 
 
 def test_added_classes_have_photos_outside_the_sources():
