@@ -152,7 +152,7 @@ class FeatureCache(dict):
         try:
             tensors, metadata = checksums.load_tensors(part.read_bytes())
             digests = json.loads(metadata.get('digests', ''))
-        except (SafetensorError, ValueError):
+        except (RecursionError, SafetensorError, ValueError):
             return  # damaged file: its features are computed again
         features = tensors.get('features')
         if not isinstance(digests, list) or features is None:
@@ -160,6 +160,8 @@ class FeatureCache(dict):
         if not all(isinstance(digest, str) for digest in digests):
             return
         if features.shape != (len(digests), self._width):
+            return
+        if features.dtype != torch.float32:
             return
         if not features.isfinite().all():
             raise Error(f'{part} contains NaN or infinity; remove it')

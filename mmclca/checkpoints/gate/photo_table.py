@@ -97,9 +97,12 @@ def _parse_probability(cell: str | None) -> float | None:
     if not cell:
         return None
     try:
-        return float(cell)
+        probability = float(cell)
     except ValueError as error:
         raise Error(f'probability {cell:.80} is not a number') from error
+    if not 0 <= probability <= 1:  # false for NaN, too
+        raise Error(f'probability {cell:.80} is not between 0 and 1')
+    return probability
 
 
 @dataclass(frozen=True)

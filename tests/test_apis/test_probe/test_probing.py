@@ -3,11 +3,12 @@ import pytest
 import torch
 from mmengine.config import Config
 from mmpretrain import get_model
+from safetensors.torch import save_file
 from small_models import arch
 from tiny_run import CLASSES
 
 from mmclca.apis import Probe, TokenReductionInferencer, find_images
-from mmclca.apis.features import extract_features
+from mmclca.apis.features import FeatureCache, extract_features
 from mmclca.apis.probe import LabeledFeatures, fit_linear
 from mmclca.models import with_layer_fusion, with_reduction
 
@@ -139,6 +140,26 @@ def test_interrupted_extraction_resumes(folder, paths, features, tmp_path):
     part.write_bytes(part.read_bytes()[:-9])  # cut short
     whole = Probe(folder / 'tiny.pth', features_dir=tmp_path).features(paths)
     assert whole[0].shape == (16, 24)
+
+
+@pytest.mark.parametrize(
+    'content, digests',
+    [
+        (torch.ones(1, 24, dtype=torch.int32), '["a"]'),
+        (torch.ones(1, 24).to(torch.float8_e5m2), '["a"]'),
+        (torch.ones(1, 23), '["a"]'),
+        (torch.ones(1, 24), '[1]'),
+        (torch.ones(1, 24), '[' * 100_000),
+        (torch.ones(1, 24), '{'),
+    ],
+)
+def test_cached_features_are_ignored_if_damaged(content, digests, tmp_path):
+    part = tmp_path / 'model/part.safetensors'
+    part.parent.mkdir()
+    save_file(dict(features=content), part, dict(digests=digests))
+    assert not FeatureCache(tmp_path, 'model', 24)
+    save_file(dict(features=torch.ones(1, 24)), part, dict(digests='["a"]'))
+    assert FeatureCache(tmp_path, 'model', 24)['a'].sum() == 24
 
 
 RESNET = dict(
