@@ -19,7 +19,7 @@ PARALLEL = -n $(JOBS) --dist loadfile
 QUICK = not slow and not gpu and not alone and not hostile
 
 .PHONY: help install demo test test-first test-slow test-hostile test-all \
-	test-oldest test-latest lint docs pictures sbom clean
+	test-oldest test-latest lint docs pictures sbom dist clean
 
 help:
 	@echo 'make demo         train, test and draw a small model on synthetic leaves'
@@ -34,6 +34,7 @@ help:
 	@echo 'make docs         the documentation site, in docs/_build/html'
 	@echo 'make pictures     draw the pictures of the docs again'
 	@echo 'make sbom         list of all tested packages, in mmclca.cdx.json (needs pipx)'
+	@echo 'make dist         build and check the files for PyPI, in dist/ (6 GB, removed)'
 	@echo 'make install      the environment .venv, which all of the above create first'
 	@echo 'make clean        remove .venv, build output and caches'
 	@echo 'Variables of make install:'
@@ -84,6 +85,9 @@ sbom:
 	pipx run --spec cyclonedx-bom==7.5.0 cyclonedx-py requirements \
 		requirements/locked.txt --pyproject pyproject.toml \
 		--mc-type library --output-reproducible -o mmclca.cdx.json
+
+dist:
+	@sh tools/dev/dist.sh
 
 lint: install
 	@PYTHON=$(VENV_PYTHON) sh tools/dev/lint.sh

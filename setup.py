@@ -1,9 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The wheel's second half: what ``mim`` and browsers run.
+"""Parts of the wheel that pyproject.toml cannot describe.
 
-All else: pyproject.toml.
+Files for ``mim`` and browsers, and the README with absolute links.
 """
 
+import re
 import shutil
 import subprocess
 import sys
@@ -47,4 +48,21 @@ class BuildPy(build_py):
             subprocess.run([sys.executable, fetch, folder])
 
 
-setup(cmdclass=dict(build_py=BuildPy))
+def read_readme():
+    """Return the README; if the address is known, with links to it."""
+    readme = (ROOT / 'README.md').read_text('utf-8')
+    project = (ROOT / 'pyproject.toml').read_text('utf-8')
+    address = re.search(r'^Repository = "(.+?)/?"$', project, re.M)
+    if address is None:
+        return readme
+    pictures = re.compile(r'src="(?!https?:)')
+    links = re.compile(r'\]\((?!https?:|#)')
+    readme = pictures.sub(f'src="{address[1]}/raw/main/', readme)
+    return links.sub(f']({address[1]}/blob/main/', readme)
+
+
+setup(
+    cmdclass=dict(build_py=BuildPy),
+    long_description=read_readme(),
+    long_description_content_type='text/markdown',
+)
