@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from os import PathLike
 from os.path import expanduser
 from pathlib import Path
+from typing import TypeVar
 
 from mmclca.errors import Error
 from mmclca.utils.messages import warn
@@ -104,7 +105,7 @@ def find_threshold_file(path: str | PathLike) -> Path | None:
     """
     if not is_fitted(path):
         return None
-    folder = ModelFolder(expanduser(path))
+    folder = ModelFolder.open(path)
     threshold = find_newest(folder.path, THRESHOLD)
     if threshold.is_file() and threshold.stat().st_size:
         return threshold
@@ -143,6 +144,9 @@ def damaged_file_errors(
         ) from error
 
 
+Folder = TypeVar('Folder', bound='ModelFolder')
+
+
 class ModelFolder:
     """Folder of a fitted model; it need not exist.
 
@@ -161,7 +165,7 @@ class ModelFolder:
         self.file = self.path / RECORD
 
     @classmethod
-    def open(cls, path: str | PathLike) -> 'ModelFolder':
+    def open(cls: type[Folder], path: str | PathLike) -> Folder:
         """Open a folder with a model.
 
         Raises:

@@ -82,6 +82,6 @@ def describe_model(checkpoint: str) -> ModelTitle:
     path = Path(checkpoint).resolve()
     if not is_fitted(path):
         return ModelTitle(path.name if path.is_dir() else path.stem, '')
-    files = FitFolder(path)
+    files = FitFolder.open(path)
     record = files.read_complete()
     return ModelTitle(files.name_model(record), describe_record(record).claim)

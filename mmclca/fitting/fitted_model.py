@@ -9,7 +9,6 @@ from typing import Any
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.inferencer import PREDICTION
-from mmclca.checkpoints.model_folder import ModelFolder
 
 from .adding import add_photos
 from .fit_folder import FitFolder
@@ -40,12 +39,12 @@ class FittedModel:
     """
 
     def __init__(self, folder: str | PathLike, device: str | None = None):
-        ModelFolder.open(folder)
-        self.folder, self._device = Path(folder), device
+        self._files, self._device = FitFolder.open(folder), device
+        self.folder = self._files.path
         self._read()
 
     def _read(self) -> None:
-        record = FitFolder(self.folder).read_complete()
+        record = self._files.read_complete()
         self.facts = record.to_json()
         self.classes = record.photos.classes
         self.accuracy = record.best.accuracy
@@ -106,6 +105,5 @@ class FittedModel:
                 model does not change.
         """
         folder = Path(os.path.abspath(os.path.expanduser(photos)))
-        files = FitFolder(self.folder)
-        add_photos(files, folder, name, force, self._device)
+        add_photos(self._files, folder, name, force, self._device)
         self._read()

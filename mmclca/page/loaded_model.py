@@ -141,9 +141,10 @@ def open_model(
         Error: If the model or its record is damaged.
     """
     inferencer = inferencer or TokenReductionInferencer(path)
-    result, files = '', FitFolder(path)
+    result = ''
     photo_files = PhotoFiles()
-    if is_fitted(path) and files.file.is_file():
+    files = FitFolder.open(path) if is_fitted(path) else None
+    if files is not None and files.file.is_file():
         record = files.read_complete()
         name = name or files.name_model(record)
         result = describe_result(record).replace('**', '')

@@ -147,7 +147,7 @@ def count_trained(args, results):
 
     if not is_fitted(args.checkpoint):
         return 0
-    digests = ModelFolder(args.checkpoint).read_used_digests()
+    digests = ModelFolder.open(args.checkpoint).read_used_digests()
     paths = [result['image'] for result in results if 'error' not in result]
     files = filter(os.path.isfile, paths) if digests else ()
     return sum(compute_sha256(x) in digests for x in files)

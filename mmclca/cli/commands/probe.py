@@ -124,7 +124,7 @@ def warn_of_known(model, images):
 
     if not model_folder.is_fitted(model):
         return
-    files = FitFolder(model)
+    files = FitFolder.open(model)
     if files.read().final == 'trained':
         rows = {photo.path for photo in files.read_used_photos()}
         trained = rows & {*map(os.path.abspath, images.paths)}
