@@ -49,26 +49,30 @@ class CacheImages(BaseTransform):
         transforms (list[dict]): Configs of the steps. They must read only
             ``img_path`` and not be random.
         disk_mb (int): Maximum size of the file in MiB; 0 disables the cache.
-            Defaults to 4096.
-        folder (str, optional): Folder of the file. Defaults to None: the
-            system's folder for temporary files (``TMPDIR``).
+            Defaults to 4096. The file is in the folder for temporary files,
+            which the environment variable ``TMPDIR`` sets.
 
     Raises:
         Error: If a step is random or the limit negative.
     """
 
-    def __init__(
-        self,
-        transforms: list[dict],
-        disk_mb: int = 4096,
-        folder: str | None = None,
-    ):
+    def __init__(self, transforms: list[dict], disk_mb: int = 4096):
         super().__init__()
         check_integer(minimum=0, disk_mb=disk_mb)
         self.disk_mb = disk_mb
         self.steps = Compose([TRANSFORMS.build(step) for step in transforms])
-        _check_steps(self.steps.transforms)
-        self.store, folder = None, folder or tempfile.gettempdir()
+        random = [
+            type(step).__name__
+            for step in self.steps.transforms
+            if 'Random' in type(step).__name__
+            or hasattr(step, '_methods_with_randomness')  # of torchvision
+        ]
+        if random:
+            raise Error(
+                f'CacheImages: {", ".join(random)} would give the same random '
+                'result in every epoch; move it after CacheImages'
+            )
+        self.store, folder = None, tempfile.gettempdir()
         try:
             if disk_mb:
                 self.store = ImageStore(folder, disk_mb << 20)
@@ -89,17 +93,22 @@ class CacheImages(BaseTransform):
             return self.steps(results)
         cached = self.store.get(key)
         if cached:
-            return results | cached
-        before = dict(results)
-        after = self.steps(results)
-        if after is not None:  # steps may drop a sample
-            problem = self.store.put(key, _new_values(before, after))
-            if problem:
-                _warn(
-                    f'caching in {self.store.folder} stopped ({problem}); '
-                    'other images are decoded in every epoch'
-                )
-        return after
+            return cached | results  # its label may differ
+        results = self.steps(results)
+        if results is None:  # steps may drop a sample
+            return None
+        if not isinstance(results.get('img'), np.ndarray):
+            raise Error(
+                'CacheImages: the transforms must end with an image (`img`), '
+                f'but they return {sorted(results)}; move transforms such as '
+                'PackInputs after CacheImages'
+            )
+        if problem := self.store.put(key, results):
+            _warn(
+                f'caching in {self.store.folder} stopped ({problem}); other '
+                'images are decoded in every epoch'
+            )
+        return results
 
     def __repr__(self):
         limit = f'disk_mb={self.disk_mb}'
@@ -108,38 +117,6 @@ class CacheImages(BaseTransform):
 
 def _warn(message):
     print_log(f'CacheImages: {message}.', 'current', logging.WARNING)
-
-
-def _check_steps(steps):
-    """Refuse random transforms of mmcv and torchvision."""
-    random = [
-        type(step).__name__
-        for step in steps
-        if 'Random' in type(step).__name__
-        or hasattr(step, '_methods_with_randomness')
-    ]
-    if random:
-        raise Error(
-            f'CacheImages: {", ".join(random)} would give the same random '
-            'result in every epoch; move it after CacheImages'
-        )
-
-
-def _new_values(before: dict, after: dict) -> dict:
-    """Return the image and all other values set by the steps.
-
-    Raises:
-        Error: If the image is missing.
-    """
-    # `before` itself marks a missing value
-    new = {k: v for k, v in after.items() if before.get(k, before) is not v}
-    if not isinstance(new.get('img'), np.ndarray):
-        raise Error(
-            'CacheImages: the transforms must end with an image (`img`), but '
-            f'they set {sorted(new)}; move transforms such as PackInputs '
-            'after CacheImages'
-        )
-    return new
 
 
 def file_key(path: str) -> bytes | None:

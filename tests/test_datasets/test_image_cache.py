@@ -138,7 +138,7 @@ def test_main_process_reads_images_cached_by_workers(
     start, workers, tmp_path, folder, monkeypatch
 ):
     write_images(tmp_path / 'data')
-    monkeypatch.undo()  # spawned workers do not inherit it
+    monkeypatch.setenv('TMPDIR', str(folder))  # for spawned workers
     monkeypatch.setenv('PYTHONPATH', environment()['PYTHONPATH'])
     head = dict(type='mmclca.CacheImages', transforms=[LOAD, SQUARE])
     loader = Runner.build_dataloader(
@@ -148,10 +148,7 @@ def test_main_process_reads_images_cached_by_workers(
             dataset=dict(
                 type='mmpretrain.CustomDataset',
                 data_root=str(tmp_path / 'data'),
-                pipeline=[
-                    dict(head, folder=str(folder)),
-                    dict(type='PackInputs'),
-                ],
+                pipeline=[head, dict(type='PackInputs')],
                 _scope_='mmpretrain',
             ),
             sampler=dict(type='DefaultSampler', shuffle=False),
@@ -165,6 +162,14 @@ def test_main_process_reads_images_cached_by_workers(
     assert torch.equal(images, first)
     assert torch.equal(pixels(loader), first)
     assert not [*folder.iterdir()]
+
+
+def test_cached_image_keeps_the_label_of_the_sample(leaves, decoded):
+    step, path = cached(), leaves[0]
+    labels = [
+        step(dict(img_path=path, gt_label=x))['gt_label'] for x in (0, 1)
+    ]
+    assert labels == [0, 1] and decoded == [path]
 
 
 def test_copied_cache_reads_the_same_file(leaves, decoded):
@@ -239,10 +244,12 @@ def test_further_images_are_decoded_if_the_disk_is_full(
 
 
 def test_images_are_decoded_if_they_cannot_be_cached(
-    leaves, tmp_path, warnings
+    leaves, tmp_path, warnings, monkeypatch
 ):
     (tmp_path / 'file').touch()
-    step = cached(folder=str(tmp_path / 'file'))
+    with monkeypatch.context() as patch:
+        patch.setattr(tempfile, 'tempdir', str(tmp_path / 'file'))
+        step = cached()
     assert step.store is None and 'cannot cache' in warnings[0]
     assert same(images_of(step, leaves), images_of(cached(), leaves))
     for cache in (step, cached()):
