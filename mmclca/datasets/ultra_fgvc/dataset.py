@@ -131,13 +131,7 @@ def _read_lists(root: Path, info: UltraFGVCInfo) -> list[LeafImage]:
     names = dict.fromkeys((info.name, info.name.partition('_')[0]))
     folders = [root, *(root / name for name in names)]
     for folder in folders:
-        images = [
-            image
-            for image in read_csv(folder, info)
-            if not info.stages or image.stage in info.stages
-        ]
-        if images:
-            lists.check_one_to_one(images, info)
+        if images := lists.read_part(folder, info, read_csv):
             return images
     raise FileNotFoundError(
         f'{info.title} was not found: `data_root` must have the lists '

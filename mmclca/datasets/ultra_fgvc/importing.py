@@ -4,7 +4,7 @@
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
@@ -77,7 +77,7 @@ def find_set(folder: str | os.PathLike, info: UltraFGVCInfo) -> PublishedSet:
     folder = Path(folder)
     for layout, read in LAYOUTS.items():
         for parts in ((info,), info.parts):
-            images = [_read_part(folder, part, read) for part in parts]
+            images = [lists.read_part(folder, part, read) for part in parts]
             if all(images):
                 joined = [image for part in images for image in part]
                 joined = _count_from_1(joined, info)
@@ -88,21 +88,6 @@ def find_set(folder: str | os.PathLike, info: UltraFGVCInfo) -> PublishedSet:
         f'anno/train.txt, train/ with a folder per class, or {files}; the '
         'layouts are described in docs/data_sets.md'
     )
-
-
-def _read_part(
-    folder: Path,
-    part: UltraFGVCInfo,
-    read: Callable[[Path, UltraFGVCInfo], list[LeafImage]],
-) -> list[LeafImage]:
-    """Read a dataset or one stage, without images of other stages."""
-    images = read(folder, part)
-    if len(part.stages) == 1:
-        (stage,) = part.stages
-        images = [x for x in images if (x.stage or stage) == stage]
-        images = [replace(image, stage=stage) for image in images]
-    lists.check_one_to_one(images, part)
-    return images
 
 
 def _count_from_1(

@@ -3,8 +3,9 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from mmclca.errors import Error
 
@@ -13,6 +14,30 @@ from .info import VAL_STAGE, UltraFGVCInfo
 from .layouts import LeafImage
 
 Splits = dict[str, list[LeafImage]]
+
+
+def read_part(
+    folder: Path,
+    info: UltraFGVCInfo,
+    read: Callable[[Path, UltraFGVCInfo], list[LeafImage]],
+) -> list[LeafImage]:
+    """Read a dataset or one stage, without images of other stages.
+
+    Args:
+        folder (Path): Folder of the dataset.
+        info (UltraFGVCInfo): The dataset or stage.
+        read (Callable): Reader of a layout.
+
+    Raises:
+        Error: If the lists are invalid.
+    """
+    images = read(folder, info)
+    if len(info.stages) == 1:
+        (stage,) = info.stages
+        images = [x for x in images if (x.stage or stage) == stage]
+        images = [replace(image, stage=stage) for image in images]
+    check_one_to_one(images, info)
+    return images
 
 
 def check_one_to_one(images: Sequence[LeafImage], info: UltraFGVCInfo) -> None:
