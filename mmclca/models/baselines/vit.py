@@ -3,7 +3,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from mmengine.model import ModuleList
 from mmpretrain.models.backbones import VisionTransformer
@@ -47,6 +47,11 @@ class ObservedTokens(Tokens):
 
     attended: list[Attended] = field(default_factory=list, kw_only=True)
     collected: list = field(default_factory=list, kw_only=True)
+
+    def replace(self, **changes: Any) -> 'Tokens':
+        """See :class:`Tokens`."""
+        own_values = dict(attended=self.attended, collected=self.collected)
+        return super().replace(**own_values, **changes)
 
 
 class BaselineViT(ViTEmbedding, Reducible, VisionTransformer):

@@ -98,9 +98,10 @@ class Tokens:
     def replace(self, **changes: Any) -> 'Tokens':
         """Return an instance with other values of some attributes.
 
+        A subclass adds the values of its own attributes.
         ``dataclasses.replace`` does not compile before torch 2.7.
         """
-        values = dict(
+        values: dict[str, Any] = dict(
             features=self.features,
             num_prefix=self.num_prefix,
             weight=self.weight,
@@ -111,7 +112,7 @@ class Tokens:
             trace=self.trace,
         )
         values.update(changes)
-        return Tokens(**values)
+        return type(self)(**values)
 
     def with_features(self, features: Tensor) -> 'Tokens':
         """Replace the features, (B, N, C)."""
