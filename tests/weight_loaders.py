@@ -12,6 +12,7 @@ import torch
 from foreign_models import HEAD
 from mmengine.config import Config
 from mmengine.runner import Runner, load_checkpoint
+from safetensors.torch import load_file
 
 from mmclca.apis import load_classifier
 from mmclca.checkpoints.load import load
@@ -27,7 +28,8 @@ def by_load(path, cfg, work_dir):
 
 def by_state_dict(path, cfg, work_dir):
     model = MODELS.build(cfg)
-    model.load_state_dict(torch.load(path))
+    is_pickle = path.endswith('.pth')
+    model.load_state_dict((torch.load if is_pickle else load_file)(path))
     return model
 
 

@@ -17,6 +17,8 @@ from pickle import UnpicklingError
 import torch
 from mmengine.runner.checkpoint import CheckpointLoader
 from safetensors import safe_open
+from safetensors.torch import load_file
+from torch import Tensor
 
 from mmclca.errors import Error
 
@@ -113,9 +115,23 @@ def load_from_timm(filename: str, map_location=None) -> Checkpoint:
     return Checkpoint.from_weights(weights, filename)
 
 
+def load_safetensors(filename: str, map_location=None) -> dict[str, Tensor]:
+    """Read a ``.safetensors`` file on the CPU, for mmengine's loaders.
+
+    Not every version of torch reads it with ``torch.load``.
+    """
+    return load_file(os.path.expanduser(filename))
+
+
 SCHEMES = dict(http=load_from_http, https=load_from_http, timm=load_from_timm)
-with suppress(KeyError):  # another package has registered the name
-    CheckpointLoader.register_scheme('timm://', load_from_timm)
+# new names for mmengine's loaders, which match them by ``re.match``
+OWN_SCHEMES = {
+    'timm://': load_from_timm,
+    r'.*\.safetensors$': load_safetensors,
+}
+for scheme in OWN_SCHEMES:
+    with suppress(KeyError):  # another package has registered the name
+        CheckpointLoader.register_scheme(scheme, OWN_SCHEMES[scheme])
 
 
 def read_checkpoint(

@@ -41,7 +41,8 @@ def handlers():
 
 def state():
     schemes = named(CheckpointLoader._schemes.items())
-    schemes.pop('timm://', None)  # a new name replaces nothing
+    for name in ('timm://', r'.*\\.safetensors$'):
+        schemes.pop(name, None)  # a new name replaces nothing
     prefixes = registry_utils.prefix_to_backends.items()
     return dict(
         checkpoint_loaders=schemes,
