@@ -49,8 +49,9 @@ def predict(
         predicted += scores.argmax(dim=1).tolist()
         labels += batch.labels
         paths += batch.paths
-    pairs = np.array(labels), np.array(predicted)
-    return Predictions(paths, *pairs, list(classes))
+    return Predictions(
+        paths, np.array(labels), np.array(predicted), list(classes)
+    )
 
 
 def most_confused(matrix: np.ndarray, number: int) -> list[tuple[int, int]]:
@@ -84,7 +85,7 @@ def draw_confusions(
     if not confused:
         number = len(predictions.paths)
         raise Error(f'no confusions: all {number} images are correct')
-    drawn_classes = list(dict.fromkeys(chain(*confused)))
+    drawn_classes = list(dict.fromkeys(chain.from_iterable(confused)))
     side = 1.2 + 0.45 * len(drawn_classes)
     width = max(3.2 * examples, side + 2)
     heights = side, 1.3 * len(confused) + 0.6
@@ -127,8 +128,8 @@ def _examples(predictions, pair, number: int) -> list[Panel | None]:
         f'{second}, correct': (other, other),
     }
     row = []
-    for title, places in groups.items():
-        paths = predictions.classified_as(*places)[:number]
+    for title, (true_label, predicted) in groups.items():
+        paths = predictions.classified_as(true_label, predicted)[:number]
         cells = [draw_photo(path) for path in paths] or [Panel(None)]
         cells[0].title = title if paths else f'{title}: none'
         row += [*cells, *[None] * (number - len(cells))]

@@ -127,7 +127,8 @@ class Stage:
         left = f'{_tokens(len(self.weights))}{self._parts()}'
         if self.cached is None:
             return left
-        return '{}\n{} cached, {} restored'.format(left, *self.cached)
+        cached, restored = self.cached
+        return f'{left}\n{cached} cached, {restored} restored'
 
     def _parts(self) -> str:
         largest = self.weights.amax(dim=0)
