@@ -88,12 +88,12 @@ def _infer_settings(
     return dict(settings, type=network.type)
 
 
-def _read_settings(checkpoint: Checkpoint, kind: str) -> dict | None:
+def _read_settings(checkpoint: Checkpoint, network_type: str) -> dict | None:
     """Return the stored settings of a supported backbone, if any."""
     try:
         stored = read_stored_backbone(checkpoint) or {}
     except Error:
-        if kind != VIT:
+        if network_type != VIT:
             raise
         return None  # a ViT inside another network needs no config
     if stored.get('type') in PRETRAINED:
@@ -103,14 +103,14 @@ def _read_settings(checkpoint: Checkpoint, kind: str) -> dict | None:
 
 
 def _compare(
-    backbone: BaseBackbone, kind: str, weights: dict, name: str
+    backbone: BaseBackbone, network_type: str, weights: dict, name: str
 ) -> None:
     """Raise if the weights do not match, or images are not square."""
     mismatches = backbone.list_mismatches(weights, '')
     if mismatches:
-        raise _refusal(kind, mismatches, name)
+        raise _refusal(network_type, mismatches, name)
     sides = backbone.img_size, backbone.patch_resolution
-    has_size = kind == RESMLP or 'pos_embed' in weights
+    has_size = network_type == RESMLP or 'pos_embed' in weights
     if has_size and any(height != width for height, width in sides):
         raise CheckpointError(
             f'{name} needs images of {backbone.img_size} px in '
@@ -118,20 +118,24 @@ def _compare(
         )
 
 
-def _refusal(kind: str, mismatches: list[str], name: str) -> CheckpointError:
+def _refusal(
+    network_type: str, mismatches: list[str], name: str
+) -> CheckpointError:
     return CheckpointError(
-        f'{name} does not match the {kind} built by fit: {len(mismatches)} '
-        f'parameters differ ({join_first(mismatches, 6)}); {TAKEN}'
+        f'{name} does not match the {network_type} built by fit: '
+        f'{len(mismatches)} parameters differ '
+        f'({join_first(mismatches, 6)}); {TAKEN}'
     )
 
 
 def _expand_arch(settings: dict, backbone: BaseBackbone) -> dict:
     """Drop the settings chosen by fit, and expand the arch."""
-    kind, kept = type(backbone), dict(settings)
+    backbone_class, kept = type(backbone), dict(settings)
     kept.pop('img_size', None)
-    arch = kept.setdefault('arch', signature(kind).parameters['arch'].default)
+    default = signature(backbone_class).parameters['arch'].default
+    arch = kept.setdefault('arch', default)
     if not isinstance(arch, dict):
-        kept['arch'] = kind.arch_zoo[arch.lower()]
+        kept['arch'] = backbone_class.arch_zoo[arch.lower()]
     if settings['type'] == RESMLP:  # needs a fixed size
         kept['img_size'] = backbone.img_size[0]
     return kept
