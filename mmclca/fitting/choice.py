@@ -7,12 +7,13 @@ from mmclca.datasets.photos import PhotoCheck
 
 from .budget import NO_BUDGET, BudgetError, parse_budget
 from .cost import compute_cost
+from .cost_parts import ComparedWeights
 from .fit_folder import FitFolder
 from .options import FitOptions
 from .plan import Plan, make_plan
 from .probing import fit_classifier, join_near_duplicates
 from .record import FitRecord
-from .record_parts import ComparedWeights, describe_variant, require_part
+from .record_parts import describe_variant, require_part
 
 
 def choose_plan(

@@ -13,12 +13,13 @@ from mmclca.export_formats import FORMATS, find_format
 from mmclca.models import Variant
 
 from .candidates import get_measured_accuracies
+from .cost_parts import PhotoCost
 from .model_config import build_config
 from .plan import Plan
 from .probing import cross_validate_best
 from .record import FitRecord
 from .record_description import describe_record
-from .record_parts import PhotoCost, describe_variant, require_part
+from .record_parts import describe_variant, require_part
 from .wording import Description, percent
 
 

@@ -10,9 +10,9 @@ from mmclca.evaluation.cost import count_config
 from mmclca.utils.provenance import machine_name
 
 from .candidates import IMAGE_SIZES
+from .cost_parts import PhotoCost
 from .model_config import build_plain_config
 from .plan import Plan
-from .record_parts import PhotoCost
 
 
 def compute_cost(plan: Plan) -> PhotoCost:

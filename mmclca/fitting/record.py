@@ -14,11 +14,10 @@ from mmclca.utils.provenance import versions
 from mmclca.version import __version__
 
 from .accuracy_parts import Estimate, Measurement, Training
+from .cost_parts import ComparedWeights, PhotoCost
 from .options import FitOptions
 from .record_parts import (
-    ComparedWeights,
     Model,
-    PhotoCost,
     Photos,
     ThresholdEstimate,
     Weights,

@@ -12,9 +12,10 @@ from tiny_photos import write_photos, write_weights
 
 from mmclca.fitting import choice
 from mmclca.fitting.budget import BudgetError
+from mmclca.fitting.cost_parts import ComparedWeights
 from mmclca.fitting.options import FitOptions
 from mmclca.fitting.record import FitRecord
-from mmclca.fitting.record_parts import ComparedWeights, Weights
+from mmclca.fitting.record_parts import Weights
 
 COSTLY = 'dear'
 FIGURES = dict(
