@@ -6,10 +6,9 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-import torch
-
 from mmclca.models import Variant, fuse
 from mmclca.registry import MODELS
+from mmclca.utils.meta_device import on_meta_device
 
 PYTORCH, FUSED = 'pytorch', 'fused'
 ONNX, INT8 = 'onnx', 'onnx-int8'
@@ -60,7 +59,7 @@ class Candidate:
         """Whether fusion changes the backbone."""
         if 'backbone' not in self.model:
             return False
-        with torch.device('meta'):
+        with on_meta_device():
             backbone = MODELS.build(deepcopy(self.model['backbone']))
         names = backbone.state_dict().keys()
         return fuse(backbone).state_dict().keys() != names

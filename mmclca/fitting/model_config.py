@@ -3,12 +3,12 @@
 
 from typing import Any
 
-import torch
 from mmengine.config import Config
 
 from mmclca.datasets.pipelines import evaluation_pipeline
 from mmclca.models import Variant
 from mmclca.models.backbones.timm_stages import TimmStages
+from mmclca.utils.meta_device import on_meta_device
 
 from .record_parts import require_part
 from .weights import VIT, PretrainedWeights
@@ -59,7 +59,7 @@ def _build_head(
             in_channels=backbone['arch']['embed_dims'],
             num_classes=num_classes,
         )
-    with torch.device('meta'):
+    with on_meta_device():
         channels = TimmStages(backbone['arch']).channels
     return dict(
         type='mmclca.LayerFusionHead',

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import timm
-import torch
 
 from mmclca.checkpoints.checkpoint import Checkpoint
 from mmclca.checkpoints.error import CheckpointError, DownloadError
@@ -16,6 +15,7 @@ from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.models.backbones import TimmStages
 from mmclca.models.backbones.timm_stages import has_size
 from mmclca.utils.messages import check_choice, did_you_mean
+from mmclca.utils.meta_device import on_meta_device
 
 from .architecture import VIT, describe_assumed_heads, infer_backbone
 
@@ -172,7 +172,7 @@ def recognize_timm_backbone(
     """
     mismatches = []
     for fused in (False, True):
-        with torch.device('meta'):
+        with on_meta_device():
             network = TimmStages(arch, fused=fused)
         weights = network.rename(checkpoint.weights)
         mismatches.append(network.list_mismatches(weights, ''))

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from copy import deepcopy
 from functools import cached_property
 
-import torch
 from mmengine.config import ConfigDict
 from mmpretrain.models.backbones import DeiT3, VisionTransformer
 from mmpretrain.models.classifiers import ImageClassifier
@@ -13,6 +12,7 @@ from mmpretrain.models.classifiers import ImageClassifier
 from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import check_ascending, check_choice
+from mmclca.utils.meta_device import on_meta_device
 
 from .backbones import ForeignWeights, Reducible
 from .classifiers import DistilledClassifier
@@ -90,7 +90,7 @@ class ConfigEdit:
         constructor knows the depth: settings may name an architecture, cut
         it, or be defaults of a class in another package.
         """
-        with torch.device('meta'):
+        with on_meta_device():
             return MODELS.build(deepcopy(self.backbone))
 
     def put_cla_head(self, reduce_at: tuple[int, ...]) -> None:

@@ -3,7 +3,6 @@
 
 from functools import partial
 
-import torch
 from mmpretrain.models.classifiers import ImageClassifier
 from timm.models.deit import VisionTransformer, VisionTransformerDistilled
 from timm.models.vision_transformer import ParallelThingsBlock
@@ -13,6 +12,7 @@ from mmclca.checkpoints.compare import compare_weights
 from mmclca.checkpoints.families import FAMILIES, family
 from mmclca.errors import Error
 from mmclca.utils.messages import join_first
+from mmclca.utils.meta_device import on_meta_device
 
 from .backbones import TokenReductionViT
 from .heads import DistilledHead, base
@@ -98,7 +98,7 @@ def _timm_model(head: nn.Module, vit: TokenReductionViT) -> nn.Module:
     if 'branches' in names:
         number = len(vit.layers[0].branches)
         options['block_fn'] = partial(ParallelThingsBlock, num_parallel=number)
-    with torch.device('meta'):
+    with on_meta_device():
         return kinds[vit.is_distilled](
             *(vit.img_size, vit.stride, channels, head.num_classes),
             *('token' if vit.with_cls_token else 'avg', vit.embed_dims),

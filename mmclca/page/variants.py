@@ -20,6 +20,7 @@ from mmclca.errors import Error
 from mmclca.evaluation.cost import count_config
 from mmclca.models import Reducible, Variant, as_reducible, list_methods
 from mmclca.registry import MODELS
+from mmclca.utils.meta_device import on_meta_device
 
 from .prediction import Prediction
 
@@ -104,7 +105,7 @@ class Variants:
         # hide warnings: the user did not choose this method
         before, logger.disabled = logger.disabled, True
         try:
-            with torch.device('meta'):
+            with on_meta_device():
                 self._share_weights(self.config(variant))
         except (RuntimeError, Error):  # missing weights, few patches
             return False

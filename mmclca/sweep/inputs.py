@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
 from mmengine.config import Config
 from mmengine.registry import Registry, init_default_scope
 
@@ -16,6 +15,7 @@ from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.datasets import match_by_name
 from mmclca.errors import Error
 from mmclca.registry import DATASETS, MODELS
+from mmclca.utils.meta_device import on_meta_device
 
 
 def check_inputs(configs: list[Config]) -> None:
@@ -39,7 +39,7 @@ def check_inputs(configs: list[Config]) -> None:
     ]
     # mmpretrain adds defaults in place
     models = [deepcopy(cfg.model) for cfg in configs]
-    with torch.device('meta'):
+    with on_meta_device():
         problems += _list_failures(partial(_build, MODELS), models)
     if problems:
         lines = '\n  '.join(problems)

@@ -11,13 +11,12 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import torch
 from torch import Tensor
 from torch.nn.modules import module as registration
-from torch.overrides import TorchFunctionMode
 
 from mmclca.errors import Error
 from mmclca.utils.file_kinds import DOWNLOAD, UNPACK, match_kind
+from mmclca.utils.meta_device import on_meta_device
 
 from ..error import CheckpointError
 
@@ -114,16 +113,6 @@ def check_tensors(weights: dict, size: int) -> None:
         )
 
 
-class _ReadableSteps(TorchFunctionMode):
-    """Keep ``linspace`` on the CPU, because constructors read its values."""
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
-        if func is torch.linspace:
-            kwargs = dict(kwargs, device='cpu')
-        return func(*args, **kwargs)
-
-
 @contextmanager
 def building_within(weights: dict[str, Tensor], name: str) -> Iterator[None]:
     """Build modules on the meta device, with a size limited by weights.
@@ -154,7 +143,7 @@ def building_within(weights: dict[str, Tensor], name: str) -> Iterator[None]:
         registration.register_module_buffer_registration_hook(count),
     ]
     try:
-        with torch.device('meta'), _ReadableSteps():
+        with on_meta_device():
             yield
     except CheckpointError:
         raise

@@ -11,6 +11,7 @@ from mmclca.building import config_errors
 from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import check_choice
+from mmclca.utils.meta_device import on_meta_device
 
 from .layers import LayerFeatures, record_layers
 from .teacher import Teacher
@@ -53,7 +54,7 @@ class EncoderTeacher(Teacher):
         super().__init__(None, checkpoint, loss)
         encoder = _encoder_config(backbone, student)
         self.config = dict(type='ImageClassifier', backbone=encoder)
-        with torch.device('meta'):
+        with on_meta_device():
             built = MODELS.build(encoder)
         ours, theirs = tuple(student.stride), tuple(built.stride)
         if ours != theirs:

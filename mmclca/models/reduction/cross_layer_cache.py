@@ -1,6 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from collections.abc import Sequence
-from dataclasses import replace
 
 import torch
 from mmengine.model import BaseModule
@@ -124,8 +123,8 @@ class CrossLayerCache(BaseModule):
 
     def _with_counts(self, tokens: Tokens, num_pooled: int) -> Tokens:
         """Set the number of pooled and protected tokens."""
-        return replace(
-            tokens, num_pooled=num_pooled, num_protected=self.num_protected
+        return tokens.replace(
+            num_pooled=num_pooled, num_protected=self.num_protected
         )
 
     def forward(self, layer: int, tokens: Tokens, cached: list) -> Tokens:

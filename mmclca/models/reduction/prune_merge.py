@@ -1,8 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Pruning and merging of DiffRate, with fixed or learned counts."""
 
-from dataclasses import replace
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -43,7 +41,7 @@ def prune_and_merge(
         target, num_left, size=size, share=share
     )
     # without clamp, a size may be negative and has no logarithm
-    return replace(reduced, weight=reduced.weight.clamp(min=TINY))
+    return reduced.replace(weight=reduced.weight.clamp(min=TINY))
 
 
 def get_decision(tokens: Tokens) -> Tensor:
@@ -88,7 +86,7 @@ def mask_and_merge(
         kept = kept * _mask(counts.merge, rank - extra, left)
     kept, size = (F.pad(y, (start, 0), value=1.0) for y in (kept, size))
     masked = tokens.with_after_prefix(x).mask(kept)
-    return replace(masked, weight=kept * size)
+    return masked.replace(weight=kept * size)
 
 
 def _mask(count: LearnedCount, rank: Tensor, left: int) -> Tensor:

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 
-import torch
 from mmpretrain.models.backbones import VisionTransformer
 from mmpretrain.models.utils import to_2tuple
 
@@ -23,6 +22,7 @@ from mmclca.models import Variant, as_reducible, get_reduction, list_methods
 from mmclca.models.backbones import ForeignWeights
 from mmclca.models.config_class import get_class
 from mmclca.registry import MODELS
+from mmclca.utils.meta_device import on_meta_device
 
 TIMM = 'timm'
 MMPRETRAIN = 'mmpretrain'
@@ -69,7 +69,7 @@ class Size:
     @classmethod
     def from_config(cls, model: dict) -> 'Size':
         """Size of a classifier with a ``VisionTransformer`` backbone."""
-        with torch.device('meta'):
+        with on_meta_device():
             backbone = MODELS.build(deepcopy(model['backbone']))
         arch = model['backbone'].get('arch', 'base')
         settings = {k: backbone.arch_settings[k] for k in KEYS}

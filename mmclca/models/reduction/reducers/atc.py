@@ -1,6 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal
 
 import torch.nn.functional as F
@@ -73,4 +72,4 @@ class ATC(CountedReducer):
         metric = F.normalize(metric, dim=-1)
         label = agglomerate(metric, num_clusters, self.linkage)
         merged = tokens.merge_after_prefix(label, num_clusters)
-        return merged if self.prop_attn else replace(merged, weight=None)
+        return merged if self.prop_attn else merged.replace(weight=None)

@@ -1,5 +1,4 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
@@ -91,7 +90,7 @@ class ATS(CountedReducer):
         real = real.to(tokens.features.dtype)
         weight = F.pad(real, (tokens.num_prefix, 0), value=1.0)
         kept = tokens.keep(index)
-        return replace(kept, weight=weight)
+        return kept.replace(weight=weight)
 
     def choose(
         self, tokens: Tokens, attended: Attended, num_tokens: int
