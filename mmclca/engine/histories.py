@@ -2,8 +2,8 @@
 """Logged values in checkpoints, as plain lists.
 
 mmengine stores its ``HistoryBuffer``, whose arrays need NumPy's pickles.
-Plain lists can be read by ``torch.load(weights_only=True)``, which refuses
-these. mmengine's ``Runner`` resumes such checkpoints, with empty histories.
+Plain lists can be read by ``torch.load(weights_only=True)``. The ``Runner``
+of mmengine resumes such checkpoints, with empty histories.
 """
 
 import numpy as np

@@ -36,8 +36,8 @@ class Pictures:
 
     Args:
         file (Path): The file.
-        photo_files (PhotoFiles): SHA-256 of the photos, and which of them
-            may be opened.
+        photo_files (PhotoFiles): SHA-256 by photo, and whether to open
+            its file.
     """
 
     file: Path

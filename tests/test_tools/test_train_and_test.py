@@ -310,7 +310,7 @@ def test_damaged_checkpoint_is_refused_before_another_is_tested(run_tool):
     'options, word',
     [
         (dict(interval='x'), "interval='x' must be an integer"),
-        (dict(intervall=1), 'intervall'),
+        (dict(intervals=1), 'intervals'),
         (dict(save_best='acc', rule='greater'), "save_best: no 'acc'"),
         (dict(out_dir=5), 'not int'),
         (dict(save_begin='x'), 'save_begin'),

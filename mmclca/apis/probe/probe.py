@@ -71,9 +71,9 @@ class Probe:
         zooms (Sequence[float]): Zoom factors of additional training views,
             center crops with 1 / zoom times the height and width. Defaults to
             ().
-        photo_files (PhotoFiles, optional): SHA-256 of image files by path, if
-            known, and which of them may be opened. The features of others
-            must be in ``features_dir``. Defaults to None: all may be opened.
+        photo_files (PhotoFiles, optional): SHA-256 by path, if known, and
+            whether to open each file. Features of closed files must be in
+            ``features_dir``. Defaults to None: all files may be opened.
 
     Attributes:
         model (BaseModel): The model; after :meth:`fit` with the classifier.

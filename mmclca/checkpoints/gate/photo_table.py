@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Photos listed in photographs.csv, and which of them may be opened."""
+"""Photos listed in photographs.csv, and whether to open their files."""
 
 import os
 import re
@@ -107,7 +107,7 @@ def _parse_probability(cell: str | None) -> float | None:
 
 @dataclass(frozen=True)
 class PhotoFiles:
-    """Photos with their SHA-256, and which of them may be opened.
+    """Photos with their SHA-256, and whether to open their files.
 
     A model folder from elsewhere may list any file of this computer.
     Therefore a listed photo is opened only if it is in a folder named by the

@@ -35,8 +35,8 @@ class PhotoCheck:
             training.
         untrained_classes (dict[str, int]): Skipped classes without training
             photos, with their number of photos.
-        files (PhotoFiles): SHA-256 of readable photos, and which of them
-            may be opened.
+        files (PhotoFiles): SHA-256 by readable photo, and whether to open
+            its file.
         near_duplicates (list[tuple[str, str]]): Result from
             :func:`find_near_duplicates`.
     """

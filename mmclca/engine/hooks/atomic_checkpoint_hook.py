@@ -81,9 +81,9 @@ class AtomicCheckpointHook(CheckpointHook):
         rule (str | Sequence[str], optional): 'greater' or 'less' is better,
             per metric. Defaults to None: inferred from its name.
         greater_keys (Sequence[str], optional): Names of metrics for
-            'greater'. Defaults to None: those of mmengine.
+            'greater'. Defaults to None: mmengine's list.
         less_keys (Sequence[str], optional): Names of metrics for 'less'.
-            Defaults to None: those of mmengine.
+            Defaults to None: mmengine's list.
         file_client_args (dict, optional): Deprecated by mmengine. Defaults to
             None.
         filename_tmpl (str, optional): File name, with '{}' for the number.
