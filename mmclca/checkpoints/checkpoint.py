@@ -57,7 +57,7 @@ class Checkpoint(dict):
         arch (str): Value of ``arch`` in the file, such as 'vit_small'.
             Defaults to ''.
         choice (str): Description of the chosen weights, if the file has
-            several sets of them. Defaults to ''.
+            several sets. Defaults to ''.
     """
 
     def __init__(

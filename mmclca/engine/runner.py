@@ -51,8 +51,9 @@ PLAIN_CHECKPOINT_HOOK = (
 class SafeRunner(Runner):
     """mmengine's ``Runner``, which refuses checkpoints with code.
 
-    Checkpoints are loaded by :mod:`mmclca.checkpoints.load`, also those of an
-    ``init_cfg``. The config in the work dir is replaced in one step.
+    Checkpoints, also of an ``init_cfg``, are loaded by
+    :mod:`mmclca.checkpoints.load`. The config in the work dir is replaced
+    in one step.
     """
 
     def build_model(self, model: nn.Module | dict) -> nn.Module:

@@ -29,14 +29,17 @@ def loaded(here, there, folder):
     return last_linear(here.head)
 
 
+@pytest.mark.parametrize('kind', [KINDS[0], 'ImageClassifier'])
 @pytest.mark.parametrize('head', [HEAD, LINEAR])
 @pytest.mark.parametrize('backbone', BACKBONES)
-def test_classifier_loads_into_linear_heads(backbone, head, tmp_path, log):
-    timm, kind = theirs(), dict(type=f'mmclca.{backbone}')
-    found = loaded(build(KINDS[0], head, **kind), timm, tmp_path)
+def test_classifier_loads_into_linear_heads(
+    backbone, head, kind, tmp_path, log
+):
+    timm, options = theirs(), dict(type=f'mmclca.{backbone}')
+    found = loaded(build(kind, head, **options), timm, tmp_path)
     assert torch.equal(found.weight, timm.head.weight.float())
     there = build(KINDS[0], HEAD, type='VisionTransformer')
-    found = loaded(build(KINDS[0], head, **kind), there, tmp_path)
+    found = loaded(build(kind, head, **options), there, tmp_path)
     assert torch.equal(found.bias, there.head.layers.head.bias)
     assert not log
 
