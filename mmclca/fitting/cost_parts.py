@@ -14,14 +14,15 @@ from .wording import digits, file_name, percent
 
 @dataclass(frozen=True)
 class CostFigure:
-    """One kind of cost per photo.
+    """One cost per photo, such as the latency.
 
     Args:
-        title (str): Kind of cost.
-        model (str): Cost of the model, with its unit.
+        title (str): Name.
+        model (str): Model cost, with its unit.
         full (str): Cost of the full ViT.
-        ratio (float): Cost of the model relative to the full ViT.
-        runtime (str): Runtime of the measurement. Defaults to '': counted.
+        ratio (float): Model cost relative to the full ViT.
+        runtime (str): Runtime it was measured in. Defaults to '':
+            counted.
     """
 
     title: str
@@ -31,7 +32,7 @@ class CostFigure:
     runtime: str = ''
 
     def describe(self, is_vit: bool) -> str:
-        """Describe the cost in one line, for a ViT with that of the full one.
+        """Describe the cost in one line, for a ViT with the full one.
 
         Args:
             is_vit (bool): Whether the network is a ViT.

@@ -312,7 +312,7 @@ def _model(plan: Plan, photos: LabeledImages, loss: dict) -> dict:
 def count_workers() -> int:
     """Return the number of loader processes.
 
-    Systems that do not fork have none: each would import PyTorch, and run the
+    It is 0 on systems that do not fork: each would import PyTorch, and run the
     script of the user again.
     """
     workers = WORKERS if sys.platform == 'linux' else 0

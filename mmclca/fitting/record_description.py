@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Description of a fitted model, for screen, report and page."""
+"""Describe a fitted model for screen, report and page."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ class RecordDescription:
         note (str): Why it is not that of the saved model; else empty.
         why_unmeasured (str): What is missing to measure the accuracy; empty
             if it was measured.
-        further_accuracies (tuple[str, ...]): Accuracies of other methods.
-        class_sizes (Description): Consequence of uneven classes, if any.
+        further_accuracies (tuple[str, ...]): Accuracies by other methods.
+        class_sizes (Description): Effect if classes are uneven.
         near_duplicates (Description): Near-duplicates, if any.
         validity (Description): Photos for which the accuracy holds.
         threshold (Description): Threshold for unknown classes.
@@ -45,7 +45,7 @@ class RecordDescription:
 
 
 def describe_record(record: FitRecord) -> RecordDescription:
-    """Describe a record with an estimate of the accuracy."""
+    """Describe a record with an accuracy estimate."""
     is_trained = record.final == 'trained'
     training, threshold = record.training, record.threshold
     note = 'linear probe; the fine-tuned model was not measured'
@@ -85,7 +85,7 @@ def _describe_validity(record: FitRecord) -> Description:
 
 
 def _describe_further_accuracies(record: FitRecord) -> Iterator[str]:
-    """Describe the accuracy of the linear probe if it is not the result."""
+    """Describe the linear probe unless it is the result."""
     probe = record.estimate
     if record.best is probe or probe.accuracy is None:
         return

@@ -192,7 +192,7 @@ def fit_linear(
     Args:
         data (LabeledFeatures): Features, labels and feature subsets.
         classifier (ClassifierSettings): Classifier and class weights.
-            Defaults to ridge regression with equal weights of images.
+            Defaults to ridge regression with equal image weights.
         setting (ProbeSetting, optional): Regularization strength, and weight
             of the second feature subset. Defaults to None: the first value of
             ``CLASSIFIERS``, and no weight.
@@ -201,8 +201,8 @@ def fit_linear(
         LinearClassifier: The classifier.
 
     Raises:
-        Error: If a class is empty, a label is out of range, or the numbers
-            of features and labels differ.
+        Error: If a class is empty, a label is out of range, or features
+            and labels differ in number.
     """
     checked = ProbeData.from_features(data, classifier)
     (fitted,) = checked.fit([setting or checked.settings[0]])

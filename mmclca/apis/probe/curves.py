@@ -53,8 +53,7 @@ def learning_curve(
             images of the median class; the subset has the same share of each
             class, at least one image. Defaults to 1, 2, 3, 5, 10, 20, 50 and
             100.
-        progress (Callable): Wrapper for the list of sizes. Defaults to
-            ``iter``.
+        progress (Callable): Wrapper for the sizes. Defaults to ``iter``.
 
     Returns:
         list[CurvePoint]: A point per size. Empty if no image was tested.

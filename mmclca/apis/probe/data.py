@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Features and labels of images for a linear probe."""
+"""Image features and labels for a linear probe."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from mmclca.errors import Error
 
 @dataclass(frozen=True)
 class LabeledFeatures:
-    """Features of images with their labels.
+    """Image features with their labels.
 
     A feature subset is a selection of the columns. The scores of classifiers
     on two subsets can be averaged, with a weight selected by

@@ -36,7 +36,7 @@ class OutOfFold:
     Args:
         logits (Tensor): Scores before softmax (R, N, K) for R repeats, divided
             by the temperature; NaN for images that were not tested.
-        data (LabeledFeatures): Features, labels and groups of the images.
+        data (LabeledFeatures): Features, labels and groups.
         classifier (ClassifierSettings): Classifier and class weights.
         setting (ProbeSetting): Setting of the final classifier.
         temperature (float): Divisor that calibrates its scores.
@@ -132,9 +132,9 @@ def out_of_fold(
     Args:
         data (LabeledFeatures): Features, labels and groups.
         classifier (ClassifierSettings): Classifier and class weights.
-            Defaults to ridge regression with equal weights of images.
+            Defaults to ridge regression with equal image weights.
         folds (FoldSettings): Folds, repeats and seed. Defaults to five
-            repeats of five folds.
+            folds, repeated five times.
         progress (Callable): Wrapper for the list of all folds, such as
             ``mmclca.utils.messages.track``. Defaults to ``iter``.
 
@@ -143,8 +143,8 @@ def out_of_fold(
         is tested, and setting and temperature are defaults.
 
     Raises:
-        Error: If a class is empty, a label is out of range, or the numbers
-            of features, labels and groups differ.
+        Error: If a class is empty, a label is out of range, or features,
+            labels and groups differ in number.
     """
     checked = ProbeData.from_features(data, classifier)
     labels = checked.labels

@@ -233,9 +233,9 @@ class Probe:
                 the plant. Each group stays in one fold. Defaults to None.
             classifier (ClassifierSettings): Classifier and class weights, see
                 :func:`fit_linear`. Defaults to ridge regression with equal
-                weights of images.
+                image weights.
             folds (FoldSettings): Folds, repeats and seed of the
-                cross-validation. Defaults to five repeats of five folds.
+                cross-validation. Defaults to five folds, repeated five times.
 
         Returns:
             OutOfFold: The cross-validated scores.

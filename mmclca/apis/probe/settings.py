@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Settings of a linear probe: classifier, folds, regularization."""
+"""Settings for a linear probe: classifier, folds, regularization."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -28,7 +28,7 @@ class ProbeSetting(NamedTuple):
 
 @dataclass(frozen=True)
 class ClassifierSettings:
-    """Settings of a linear classifier.
+    """Settings for a linear classifier.
 
     Args:
         name (str): A key of ``CLASSIFIERS``, 'ridge' or 'logistic'. Defaults
@@ -51,7 +51,7 @@ class ClassifierSettings:
 
 @dataclass(frozen=True)
 class FoldSettings:
-    """Settings of a repeated stratified cross-validation.
+    """Settings for repeated stratified cross-validation.
 
     Args:
         folds (int): Number of folds, fewer if no class has as many images.
