@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Additions to a model that need a confirmation."""
+"""Additions to a model with a confirmation."""
 
 import io
 import sys

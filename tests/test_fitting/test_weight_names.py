@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Names of weights that are not files."""
+"""Names of weights without a file."""
 
 import pytest
 import timm

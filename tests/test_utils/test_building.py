@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Errors of objects that a config describes."""
+"""Errors of objects in a config."""
 
 import pytest
 

@@ -259,7 +259,7 @@ def test_all_views_are_fitted_and_the_first_is_tested():
 
 
 def test_second_subset_is_averaged_with_evidence_for_it():
-    """Two feature subsets: noise, and columns that separate the classes."""
+    """Two feature subsets: noise, and columns with the classes."""
     labels = torch.arange(40) % 4
     features = torch.randn(40, 90)
     features[:, 80:84] += 4 * F.one_hot(labels, 4)

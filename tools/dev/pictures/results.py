@@ -4,7 +4,7 @@
 from colors import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, YELLOW
 
 # points in the hero: label, columns in the table, color, side for the label;
-# the models are those that fit selects with ViT-Tiny
+# the models are selected by fit with ViT-Tiny
 VIT = dict(network='vit_tiny', img_size=224, classifier='fit')
 FULL = dict(VIT, method='none')
 RIDGE = dict(FULL, classifier='CLS and average, all layers, ridge')
