@@ -14,12 +14,13 @@ import pytest
 from tiny_run import ROOT, run_python
 
 from mmclca.benchmark import peak_memory
+from mmclca.checkpoints.gate import folders
 from mmclca.datasets import image_files
 from mmclca.datasets.photos import LabeledImages, lists
 from mmclca.fitting import fine_tuning
 from mmclca.fitting.log import file_limit
 from mmclca.page import names, process, server
-from mmclca.utils import events, files, folders
+from mmclca.utils import events, files
 from mmclca.utils.files import replace_bytes
 
 SOURCES = [
@@ -58,6 +59,27 @@ def windows(monkeypatch):
 def test_all_modules_import_without_posix(tmp_path):
     run = run_python('-W', 'ignore', '-c', IMPORT_AS_ON_WINDOWS, cwd=tmp_path)
     assert run.stdout.splitlines()[-1:] == ['True True'], run.stderr
+
+
+SPAWN = """
+import multiprocessing
+import sys
+
+from mmclca.cli import run_command
+
+if __name__ == '__main__':
+    multiprocessing.set_start_method('spawn')
+    sys.argv[1:] = ['leaves', '--classes', '2', '--per-class', '4',
+                    '--size', '32', '--jobs', '2']
+    run_command('synthetic-leaves')
+"""
+
+
+@pytest.mark.slow
+def test_leaves_are_drawn_by_spawned_processes(tmp_path):
+    (tmp_path / 'draw.py').write_text(SPAWN, 'utf-8')
+    run_python('-W', 'ignore', 'draw.py', cwd=tmp_path)
+    assert len([*tmp_path.glob('leaves/images/*/*.jpg')]) == 8
 
 
 def has_encoding(call):
