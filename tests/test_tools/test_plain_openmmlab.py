@@ -91,7 +91,12 @@ def test_training_starts_from_a_release(command, head, run, tmp_path):
 
 
 @torch.no_grad()
-def test_test_gives_the_scores_of_load(run, tmp_path):
+@pytest.mark.parametrize(
+    'kind', ['ImageClassifier', 'mmclca.TokenReductionClassifier']
+)
+def test_test_gives_the_scores_of_load(kind, run, tmp_path):
+    config = tmp_path / 'tiny.py'
+    config.write_text(config.read_text().replace('ImageClassifier', kind))
     write_release(tmp_path)
     scores = tmp_path / 'scores.pkl'
     out = '--out', scores, '--out-item', 'pred'
