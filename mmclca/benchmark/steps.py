@@ -26,6 +26,7 @@ from mmclca.models import fuse
 from mmclca.models.backbones.base import set_drop_path
 from mmclca.registry import MODELS
 from mmclca.utils.provenance import cpu_name, versions
+from mmclca.utils.torch_versions import COMPILES, require_torch
 
 from .candidates import FUSED, INT8, ONNX, Candidate
 
@@ -207,6 +208,7 @@ def training_step(
 def _compiled(function: Callable, mode: str | None) -> Callable:
     if mode is None:
         return function
+    require_torch(COMPILES, 'torch.compile', 'measure without --compile')
     # require one graph: a fallback to eager would go unnoticed
     compiled = torch.compile(function, mode=mode, fullgraph=True)
 

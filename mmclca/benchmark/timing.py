@@ -9,7 +9,8 @@ from statistics import median
 import torch
 
 from mmclca.utils.extras import require
-from mmclca.utils.messages import track
+from mmclca.utils.messages import track, warn
+from mmclca.utils.torch_versions import EXPORTS_LOOPS, has_torch, require_torch
 
 from .candidates import ONNX, PYTORCH, Candidate
 from .steps import Setting, interleaved_seconds, make_step
@@ -25,14 +26,30 @@ BUSY = 1.25
 def find_runtime(runtime: str | None, device: str) -> str:
     """Select the runtime, a key in ``RUNTIMES``.
 
-    The default is ONNX Runtime if installed, and PyTorch on a GPU.
+    The default is ONNX Runtime if installed, and PyTorch on a GPU, or if torch
+    is too old to export every model, which is reported.
+
+    Raises:
+        ImportError: If ``runtime`` is 'onnx', and a package is missing or
+            torch is too old.
     """
     if runtime == 'onnx':
         require(*NEEDED, extra='deploy')
+        require_torch(
+            EXPORTS_LOOPS, 'latency in ONNX Runtime', 'measure it in PyTorch'
+        )
     if runtime is not None:
         return runtime
     on_cpu = torch.device(device).type == 'cpu'
-    return 'onnx' if on_cpu and all(map(find_spec, NEEDED)) else 'pytorch'
+    if not (on_cpu and all(map(find_spec, NEEDED))):
+        return 'pytorch'
+    if has_torch(EXPORTS_LOOPS):
+        return 'onnx'
+    warn(
+        'latency is measured in PyTorch: ONNX Runtime needs torch '
+        f'{EXPORTS_LOOPS} or later, and torch {torch.__version__} is installed'
+    )
+    return 'pytorch'
 
 
 def time_models(

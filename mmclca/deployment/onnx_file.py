@@ -1,21 +1,27 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Export of a classifier to an ``.onnx`` file."""
 
+import logging
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from shutil import copyfile
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import torch
 from torch import nn
+from torch.export import ExportedProgram
 
 from mmclca.errors import Error
 from mmclca.models import Reducible
 from mmclca.utils.extras import require
 from mmclca.utils.files import replace_file
 from mmclca.utils.messages import check_integer
+from mmclca.utils.torch_versions import EXPORTS_LOOPS, require_torch
 
 from .onnx_runtime import load_onnx
 from .photo_input import add_photo_input
@@ -80,7 +86,8 @@ def export_onnx(
         logits, at batch sizes 1 and 3.
 
     Raises:
-        ImportError: If onnx, onnxscript or onnxruntime is missing.
+        ImportError: If onnx, onnxscript or onnxruntime is missing, or torch
+            is too old: 2.8 is needed, and 2.11 for ATC.
         Error: If the image size is unknown, the opset is not
             supported, or the logits differ. No file is written then.
     """
@@ -130,22 +137,56 @@ def _write_graph(program, path: Path, opset: int) -> None:
     """Write a ``torch.export`` program to an ONNX file."""
     from .onnx_operators import TRANSLATIONS  # needs onnxscript
 
-    with warnings.catch_warnings():
-        # the exporter warns about its own dimension names and opsets
-        warnings.simplefilter('ignore')
-        torch.onnx.export(
-            program,
-            f=path,
-            dynamic_shapes=({0: 'batch'},),  # dimension name
-            input_names=[INPUT],
-            output_names=OUTPUTS[: len(program.graph_signature.user_outputs)],
-            opset_version=opset,
-            dynamo=True,
-            external_data=False,
-            # declared as functions, but keys are operators
-            custom_translation_table=TRANSLATIONS,  # type: ignore[arg-type]
-            verbose=False,
+    if has_loops(program):
+        require_torch(
+            EXPORTS_LOOPS,
+            'ONNX export of ATC',
+            'other methods such as ToMe, and the format pt2, work without it',
         )
+    options: dict[str, Any] = dict(
+        f=path,
+        dynamic_shapes=({0: 'batch'},),  # dimension name
+        input_names=[INPUT],
+        output_names=OUTPUTS[: len(program.graph_signature.user_outputs)],
+        opset_version=opset,
+        dynamo=True,
+        external_data=False,
+        # declared as functions, but keys are operators
+        custom_translation_table=TRANSLATIONS,
+        verbose=False,
+    )
+    with _without_notes():
+        try:
+            torch.onnx.export(program, **options)
+        except torch.onnx.OnnxExporterError as error:
+            cause = error.__cause__ or error
+            reason = str(cause).strip().partition('\n')[0]
+            raise Error(
+                f'torch {torch.__version__} cannot export this model to ONNX '
+                f'({reason}); use the format pt2'
+            ) from error
+
+
+@contextmanager
+def _without_notes() -> Iterator[None]:
+    """Hide notes of the exporter on its own dimension names and opsets."""
+    logger = logging.getLogger('torch.onnx')
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            yield
+    finally:
+        logger.setLevel(level)
+
+
+def has_loops(program: ExportedProgram) -> bool:
+    """Return whether a program repeats a part until a condition is met."""
+    return any(
+        node.target is torch.ops.higher_order.while_loop
+        for node in program.graph.nodes
+    )
 
 
 def _add_metadata(path: Path, metadata: dict[str, str]) -> None:

@@ -12,6 +12,7 @@ from torch.fx import GraphModule
 from mmclca.errors import Error
 from mmclca.models import fuse, with_nearest
 from mmclca.models.reduced.transformers_vit import with_tensors
+from mmclca.utils.torch_versions import COMPILES, require_torch
 
 TOLERANCE = 1e-4
 BATCH_SIZES = (1, 3)
@@ -66,7 +67,13 @@ def classifier_program(
     left unchanged. Outputs are as for ``exported`` in :func:`check_logits`.
     In the program, ATS pads sequences to the token number of the stage, which
     does not change the logits.
+
+    Raises:
+        ImportError: If torch is older than 2.8.
     """
+    require_torch(
+        COMPILES, 'export', 'training, test, predict and fit work without it'
+    )
     shapes = ({0: Dim('batch', min=1)},)
     model = with_nearest(with_tensors(fuse(deepcopy(model))))
     program = torch.export.export(

@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from mmclca.benchmark.timing import RUNTIMES, find_runtime, time_models
+from mmclca.errors import Error
 from mmclca.evaluation.cost import count_config
+from mmclca.utils.messages import warn
 from mmclca.utils.provenance import machine_name
 
 from .candidates import IMAGE_SIZES
@@ -26,12 +28,23 @@ def compute_cost(plan: Plan) -> PhotoCost:
 
 
 def measure_latency(plan: Plan, cost: PhotoCost) -> PhotoCost:
-    """Add the latencies of the model and the full ViT to their cost."""
+    """Add the latencies of the model and the full ViT to their cost.
+
+    If the model cannot be exported, this is reported, and the latency is that
+    of PyTorch, unless the runtime was chosen.
+    """
     runtime = find_runtime(plan.options.runtime, plan.device)
     models: dict[Hashable, dict[str, Any]] = dict(
         enumerate(_list_models(plan))
     )
-    times, busy = time_models(models, runtime, plan.device)
+    try:
+        times, busy = time_models(models, runtime, plan.device)
+    except (Error, ImportError) as error:
+        if plan.options.runtime or runtime == 'pytorch':
+            raise
+        warn(f'latency is measured in PyTorch: {error}')
+        runtime = 'pytorch'
+        times, busy = time_models(models, runtime, plan.device)
     return replace(
         cost,
         ms=times[0],

@@ -4,6 +4,12 @@
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
+from packaging.version import Version
+
+# torch.compile and torch.export of token reduction
+COMPILES = '2.8'
+# the exporter to ONNX translates loops, which ATC needs
+EXPORTS_LOOPS = '2.11'
 
 try:  # since torch 2.7
     from torch.compiler import is_exporting
@@ -22,3 +28,26 @@ def run_eagerly() -> AbstractContextManager:
     if hasattr(torch.compiler, 'set_stance'):
         return torch.compiler.set_stance('force_eager')
     return nullcontext()
+
+
+def has_torch(oldest: str) -> bool:
+    """Return whether torch has at least a version, such as '2.8'."""
+    return Version(Version(torch.__version__).base_version) >= Version(oldest)
+
+
+def require_torch(oldest: str, what: str, instead: str) -> None:
+    """Raise if torch is too old for something.
+
+    Args:
+        oldest (str): First version of torch that can do it.
+        what (str): What needs it, at the start of the message.
+        instead (str): What works without it.
+
+    Raises:
+        ImportError: Names the installed and the needed version.
+    """
+    if not has_torch(oldest):
+        raise ImportError(
+            f'{what} needs torch {oldest} or later, and torch '
+            f'{torch.__version__} is installed; {instead}'
+        )

@@ -53,6 +53,24 @@ def test_runtime_is_selected(monkeypatch, given, device, needed, runtime):
     assert timing.find_runtime(given, device) == runtime
 
 
+@pytest.fixture
+def earlier_torch(monkeypatch):
+    """Make torch look older than its exporter of loops."""
+    monkeypatch.setattr(torch, '__version__', '2.8.0+cu128')
+    monkeypatch.setattr(timing, 'NEEDED', ('onnx',))
+
+
+def test_latency_is_that_of_pytorch_if_torch_is_too_old(earlier_torch, capsys):
+    assert timing.find_runtime(None, 'cpu') == 'pytorch'
+    warning = capsys.readouterr().err
+    assert 'PyTorch' in warning and '2.8.0' in warning and '2.11' in warning
+
+
+def test_onnx_runtime_is_refused_if_torch_is_too_old(earlier_torch):
+    with pytest.raises(ImportError, match=r'2\.11 .*2\.8\.0'):
+        timing.find_runtime('onnx', 'cpu')
+
+
 def test_onnx_runtime_is_refused_if_not_installed(no_onnx):
     with pytest.raises(ImportError, match=r'mmclca\[deploy\]'):
         timing.find_runtime('onnx', 'cpu')

@@ -13,6 +13,7 @@ from mmclca.models import Reducible
 from mmclca.registry import HOOKS
 from mmclca.utils.compile_modes import MODES, WITH_CUDA_GRAPHS
 from mmclca.utils.messages import check_choice
+from mmclca.utils.torch_versions import COMPILES, require_torch
 from mmclca.utils.wrappers import inner_model
 
 from .keep_rate_schedule_hook import KeepRateScheduleHook
@@ -60,7 +61,10 @@ class CompileHook(Hook):
         self.compiled = []
 
     def before_run(self, runner) -> None:
-        """Raise if the model is not a classifier."""
+        """Raise if the model is not a classifier, or torch is too old."""
+        require_torch(
+            COMPILES, 'CompileHook', 'remove it from custom_hooks (--compile)'
+        )
         model = inner_model(runner.model)
         if not isinstance(model, BaseClassifier):
             raise Error(

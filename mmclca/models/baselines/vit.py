@@ -50,8 +50,14 @@ class ObservedTokens(Tokens):
 
     def replace(self, **changes: Any) -> 'Tokens':
         """See :class:`Tokens`."""
+        values = self.values()
+        values.update(changes)
+        return ObservedTokens(**values)
+
+    def values(self) -> dict[str, Any]:
+        """See :class:`Tokens`."""
         own_values = dict(attended=self.attended, collected=self.collected)
-        return super().replace(**own_values, **changes)
+        return super().values() | own_values
 
 
 class BaselineViT(ViTEmbedding, Reducible, VisionTransformer):

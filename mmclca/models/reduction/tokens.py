@@ -98,10 +98,16 @@ class Tokens:
     def replace(self, **changes: Any) -> 'Tokens':
         """Return an instance with other values of some attributes.
 
-        A subclass adds the values of its own attributes.
-        ``dataclasses.replace`` does not compile before torch 2.7.
+        A subclass overrides this and :meth:`values`, because neither
+        ``dataclasses.replace`` nor ``type(self)()`` compiles before torch 2.8.
         """
-        values: dict[str, Any] = dict(
+        values = self.values()
+        values.update(changes)
+        return Tokens(**values)
+
+    def values(self) -> dict[str, Any]:
+        """Return all attributes by name."""
+        return dict(
             features=self.features,
             num_prefix=self.num_prefix,
             weight=self.weight,
@@ -111,8 +117,6 @@ class Tokens:
             num_patches=self.num_patches,
             trace=self.trace,
         )
-        values.update(changes)
-        return type(self)(**values)
 
     def with_features(self, features: Tensor) -> 'Tokens':
         """Replace the features, (B, N, C)."""
