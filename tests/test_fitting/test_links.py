@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from mmclca.benchmark import quantized
 from mmclca.fitting.fit_folder import FitFolder
 
 LINKS = '.whole', '.draft', 'training', 'features', 'web', '.lock', 'log.txt'
@@ -31,6 +32,9 @@ def content_of(folder):
         for path in Path(folder).rglob('*')
         if path.is_file()
     }
+
+
+ADDRESS = 'http://127.0.0.1:9/secret'
 
 
 def commands(place, model):
@@ -89,34 +93,48 @@ def events():
     return found
 
 
+def name_others(model, place, named):
+    """Name others of its weights and photos in a model folder."""
+    facts = json.loads((model / 'fit.json').read_text())
+    facts['weights']['source'] = f'{named[0]}.pth'
+    facts['call']['weights'] = f'{named[1]}.pth'
+    (model / 'fit.json').write_text(json.dumps(facts))
+    header, *rows = (model / 'photographs.csv').read_text().splitlines()
+    known = str(place / 'photographs')
+    rows = [x.replace(known, str(named[i % 2])) for i, x in enumerate(rows)]
+    (model / 'photographs.csv').write_text('\n'.join([header, *rows]))
+
+
 @pytest.mark.parametrize(
-    'command',
-    [
-        *('predict', 'report', 'add_class', 'probe'),
-        pytest.param('int8', marks=pytest.mark.slow),
-    ],
+    'command', ['predict', 'report', 'add_class', 'probe']
 )
 def test_command_opens_no_file_or_address_named_in_the_folder(
     place, copy, tmp_path, capsys, events, run, command
 ):
-    model, (address, files) = (
-        copy.folder,
-        ('http://127.0.0.1:9/secret', 'secret'),
-    )
-    shutil.copytree(place / 'photographs', tmp_path / files)
-    facts = json.loads((model / 'fit.json').read_text())
-    facts['weights']['source'] = f'{address}.pth'
-    facts['call']['weights'] = f'{tmp_path / files}.pth'
-    (model / 'fit.json').write_text(json.dumps(facts))
-    header, *rows = (model / 'photographs.csv').read_text().splitlines()
-    named, known = (address, tmp_path / files), str(place / 'photographs')
-    rows = [x.replace(known, str(named[i % 2])) for i, x in enumerate(rows)]
-    (model / 'photographs.csv').write_text('\n'.join([header, *rows]))
+    model = copy.folder
+    shutil.copytree(place / 'photographs', tmp_path / 'secret')
+    name_others(model, place, (ADDRESS, tmp_path / 'secret'))
     events.clear()
     assert run(*commands(place, model)[command]) == 0, capsys.readouterr().err
     assert not [event for event in events if 'secret' in event]
     if command in ('report', 'add_class'):
         assert '<img' in (model / 'report.html').read_text()  # stored copies
+
+
+@pytest.mark.slow
+def test_int8_comparison_decodes_no_other_photo_and_opens_no_address(
+    place, copy, tmp_path, capsys, events, run, monkeypatch
+):
+    shutil.copytree(place / 'photographs', tmp_path / 'secret')
+    for path in (tmp_path / 'secret').rglob('*.png'):
+        path.write_bytes(path.read_bytes() + b' ')  # only its digest is read
+    name_others(copy.folder, place, (ADDRESS, tmp_path / 'secret'))
+    events.clear()
+    monkeypatch.setattr(quantized, 'extract_outputs', None)  # not reached
+    assert run(*commands(place, copy.folder)['int8']) == 0
+    assert '8-bit not measured' in capsys.readouterr().out
+    assert not [event for event in events if ADDRESS in event]
+    assert not [event for event in events if 'secret.pth' in event]
 
 
 @pytest.mark.parametrize('digest', ['../../a', 'A' * 64, '0' * 65])
