@@ -3,6 +3,7 @@
 
 import json
 from dataclasses import dataclass, field
+from math import nan
 from typing import Literal
 
 import pytest
@@ -46,6 +47,8 @@ def test_json_is_converted_to_nested_records():
         (dict(leaves=[dict(name='a', size='1')]), r'leaves\[0\].size'),
         (dict(leaves=[dict(name='a', size=True)]), r'leaves\[0\].size'),
         (dict(pairs=[['b']]), r'pairs\[0\]'),
+        (dict(leaves=[dict(name='a', size=10**400)]), r'leaves\[0\].size'),
+        (dict(leaves=[dict(name='a', size=nan)]), r'leaves\[0\].size'),
         (dict(counts=dict(ash=1.5)), 'counts.ash'),
         (dict(weights=[1]), r'weights\[0\]'),
         (dict(state='blue'), 'state'),
