@@ -209,15 +209,18 @@ class TokenReductionClassifier(DistilledClassifier):
             data_samples (list[DataSample]): Annotations.
         """
         self._check_teacher()
-        follows = self.teacher is not None and self.teacher.compares_layers
-        model = recording_copy(self) if follows else self
-        feats, tokens = model.forward_features(inputs)
-        losses = self._losses(inputs, data_samples, feats, tokens)
-        if follows:
+        teacher = self.teacher
+        if teacher is None or not teacher.compares_layers:
+            feats, tokens = self.forward_features(inputs)
+            losses = self._losses(inputs, data_samples, feats, tokens)
+        else:
+            model = recording_copy(self)
+            feats, tokens = model.forward_features(inputs)
+            losses = self._losses(inputs, data_samples, feats, tokens)
             layers = LayerFeatures.from_recording(
                 model.backbone, tokens.features
             )
-            losses |= self.teacher.teach(inputs, self, ours=layers)
+            losses |= teacher.teach(inputs, self, ours=layers)
         return losses | self.backbone.reducer.loss(tokens)
 
     def _check_teacher(self) -> None:

@@ -4,6 +4,7 @@
 from collections.abc import Sequence
 from copy import deepcopy
 from functools import cached_property
+from typing import Any
 
 from mmengine.config import ConfigDict
 from mmpretrain.models.backbones import DeiT3, VisionTransformer
@@ -113,7 +114,7 @@ class ConfigEdit:
 
     def remove_cla_head(self) -> None:
         """Replace a CLA head by a linear head over the last layer."""
-        backbone_class = get_class(self.backbone)
+        backbone_class: Any = get_class(self.backbone)
         self.backbone['out_indices'] = backbone_class.default_out_indices
         if 'final_norm' in self.backbone:
             self.backbone['final_norm'] = True
@@ -168,7 +169,7 @@ class ConfigEdit:
         reducer = self.backbone.get('reducer') or {}
         for name, value in reducer.items():
             if isinstance(value, Sequence) and len(value) == len(reduce_at):
-                reducer[name] = type(value)(value[: len(stages)])
+                reducer[name] = value[: len(stages)]
 
 
 def with_layer_fusion(

@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from typing import Any
+
 from mmengine.logging import MMLogger
-from torch import nn
 
 from mmclca.checkpoints.load import adapt, fill
 from mmclca.errors import Error
@@ -46,7 +47,7 @@ class PartialInit:
             raise Error(f'first={first}, last={last}: set only one')
         self.checkpoint, self.first, self.last = checkpoint, first, last
 
-    def __call__(self, module: nn.Module) -> None:
+    def __call__(self, module: Any) -> None:
         """Initialize a classifier and load the checkpoint, in place."""
         for part in module.children():
             if hasattr(part, 'init_weights'):
@@ -68,8 +69,9 @@ class PartialInit:
 
     def _count(self, total: int) -> int:
         """Return the number of layers to load."""
-        if self.last is None:
-            check_integer(0, total, first=self.first)
-            return self.first
-        check_integer(0, total, last=self.last)
-        return total - self.last
+        if self.last is not None:
+            check_integer(0, total, last=self.last)
+            return total - self.last
+        first = self.first or 0
+        check_integer(0, total, first=first)
+        return first

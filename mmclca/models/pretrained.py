@@ -2,7 +2,7 @@
 """Initialize models from checkpoints, without running code in them."""
 
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 from mmengine.config import ConfigDict
 from torch import nn
@@ -15,7 +15,6 @@ from mmclca.errors import Error
 from mmclca.registry import WEIGHT_INITIALIZERS
 from mmclca.utils.messages import join_first
 
-Settings = TypeVar('Settings', bound=object)
 NAMES = ('Pretrained', 'mmengine.Pretrained', 'mmclca.Pretrained')
 
 
@@ -82,7 +81,7 @@ def _select_part(checkpoint: Checkpoint, prefix: str) -> Checkpoint:
     return Checkpoint(dict(checkpoint, state_dict=weights), checkpoint.name)
 
 
-def use_safe_initializer(settings: Settings) -> Settings:
+def use_safe_initializer(settings: Any) -> Any:
     """Return settings in which ``Pretrained`` is that of this package.
 
     Args:

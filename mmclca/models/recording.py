@@ -7,6 +7,7 @@ Recording works on a copy; the model itself does not change.
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -43,7 +44,7 @@ def as_reducible(backbone: nn.Module) -> Reducible:
     )
 
 
-def shallow_copy(model: nn.Module) -> nn.Module:
+def shallow_copy(model: Any) -> Any:
     """Copy a classifier; both share all parameters.
 
     The backbone of the copy is a :class:`Reducible`. Its methods and modules
@@ -65,7 +66,7 @@ def shallow_copy(model: nn.Module) -> nn.Module:
     return copied
 
 
-def _copy(module: nn.Module) -> nn.Module:
+def _copy(module: nn.Module) -> Any:
     """Copy a module alone: parameters and submodules are shared."""
     copied = copy(module)
     copied._modules = dict(module._modules)  # shared by ``copy``
@@ -126,7 +127,7 @@ class AttentionRecorder(Recorder):
         return weights.mean(dim=1)
 
 
-def recording_copy(model: nn.Module, recorder: type = Recorder) -> nn.Module:
+def recording_copy(model: Any, recorder: type = Recorder) -> Any:
     """Return a shallow copy whose ``backbone.recorder`` records each layer."""
     copied = shallow_copy(model)
     copied.backbone.recorder = recorder()
@@ -134,7 +135,7 @@ def recording_copy(model: nn.Module, recorder: type = Recorder) -> nn.Module:
 
 
 def layer_outputs(
-    model: nn.Module, read: Callable[[Tensor, Tokens], Tensor]
+    model: Any, read: Callable[[Tensor, Tokens], Tensor]
 ) -> Callable[[Tensor], list[Tensor]]:
     """Return a function from images (B, 3, H, W) to features of each layer.
 
@@ -161,7 +162,8 @@ def layer_outputs(
 @torch.no_grad()
 def grid_of(backbone: Reducible, images: Tensor) -> tuple[int, int]:
     """Return height and width of the patch grid for images (B, 3, H, W)."""
-    return tuple(backbone.embed(images[:1])[1])
+    height, width = backbone.embed(images[:1])[1]
+    return height, width
 
 
 def stage_weights(tokens: Tokens) -> list[Tensor]:

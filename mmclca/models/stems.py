@@ -3,6 +3,7 @@
 
 from itertools import pairwise
 from math import ceil
+from typing import Any
 
 from mmcv.cnn.bricks.transformer import AdaptivePadding
 from mmengine.model import BaseModule
@@ -60,9 +61,8 @@ class Stem(BaseModule):
                 f'{type(self).__name__} needs patch_size={SIDE}, found '
                 f'{patch_size}'
             )
-        self.init_out_size = tuple(
-            ceil(pixels / SIDE) for pixels in to_2tuple(img_size)
-        )
+        height, width = to_2tuple(img_size)
+        self.init_out_size = ceil(height / SIDE), ceil(width / SIDE)
         self.padding = self.padder(SIDE, SIDE)
         layers = self.sequence(in_channels, embed_dims, norm_cfg)
         self.projection = nn.Sequential(*layers)
@@ -70,7 +70,8 @@ class Stem(BaseModule):
     def forward(self, x: Tensor) -> tuple[Tensor, tuple[int, int]]:
         """Map images (B, 3, H, W) to tokens (B, N, C) and the grid (h, w)."""
         x = self.projection(self.padding(x))
-        return x.flatten(2).transpose(1, 2), tuple(x.shape[-2:])
+        height, width = x.shape[-2:]
+        return x.flatten(2).transpose(1, 2), (height, width)
 
 
 def norm_of_maps(norm_cfg: dict, channels: int) -> nn.Module:
@@ -177,7 +178,7 @@ class HMLPStem(Stem):
 
 
 def build_stem(
-    vit: nn.Module, stem: dict, patch_size: int | tuple, in_channels: int = 3
+    vit: Any, stem: dict, patch_size: int | tuple, in_channels: int = 3
 ) -> nn.Module:
     """Build the patch embedding of a backbone from a config.
 
@@ -189,12 +190,12 @@ def build_stem(
     expected = to_2tuple(patch_size), tuple(vit.patch_resolution)
     sizes = dict(img_size=vit.img_size, embed_dims=vit.embed_dims)
     sizes.update(patch_size=expected[0], in_channels=in_channels)
-    stem = MODELS.build(stem, default_args=sizes)
-    actual = tuple(stem.stride), tuple(stem.init_out_size)
+    built = MODELS.build(stem, default_args=sizes)
+    actual = tuple(built.stride), tuple(built.init_out_size)
     if actual != expected:
         raise Error(
-            f'{type(stem).__name__} has patches of {actual[0]} px in a grid '
+            f'{type(built).__name__} has patches of {actual[0]} px in a grid '
             f'of {actual[1]}, but the backbone has {expected[0]} and '
             f'{expected[1]}; remove img_size from stem, and patch_cfg'
         )
-    return stem
+    return built

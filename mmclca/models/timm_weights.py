@@ -2,6 +2,7 @@
 """Convert the weights of plain vision transformers to timm."""
 
 from functools import partial
+from typing import Any
 
 from mmpretrain.models.classifiers import ImageClassifier
 from timm.models.deit import VisionTransformer, VisionTransformerDistilled
@@ -22,7 +23,7 @@ CLS, POS = 'backbone.cls_token', 'backbone.pos_embed'
 TOKENS, AVERAGES = ('cls_token', 'prefix'), ('average', 'avg_featmap')
 
 
-def to_timm(model: nn.Module) -> dict[str, Tensor]:
+def to_timm(model: Any) -> dict[str, Tensor]:
     """Convert the weights of a plain ViT classifier to timm.
 
     Logits are equal in a timm model with the same settings, including the
@@ -67,7 +68,7 @@ def _refuse(parts: list[str]) -> None:
         raise Error(f'timm has no {join_first(parts, 2)}; use a plain ViT')
 
 
-def _differences(model: nn.Module) -> list[str]:
+def _differences(model: Any) -> list[str]:
     """List what timm lacks, except parameters."""
     if not isinstance(model, ImageClassifier):
         return [type(model).__name__]
@@ -88,22 +89,29 @@ def _differences(model: nn.Module) -> list[str]:
     return [name for name in differs if differs[name]]
 
 
-def _timm_model(head: nn.Module, vit: TokenReductionViT) -> nn.Module:
+def _timm_model(head: Any, vit: Any) -> nn.Module:
     """Build timm's model with the same settings on the meta device."""
     names, registers = ' '.join(vit.state_dict()), vit.register_tokens
     channels = next(vit.patch_embed.parameters()).size(1)
     # timm rounds down
     ratio = (vit.arch_settings['feedforward_channels'] + 0.5) / vit.embed_dims
-    kinds, options = (VisionTransformer, VisionTransformerDistilled), {}
+    kinds = VisionTransformer, VisionTransformerDistilled
+    options: dict[str, Any] = {}
     if 'branches' in names:
         number = len(vit.layers[0].branches)
         options['block_fn'] = partial(ParallelThingsBlock, num_parallel=number)
     with on_meta_device():
         return kinds[vit.is_distilled](
-            *(vit.img_size, vit.stride, channels, head.num_classes),
-            *('token' if vit.with_cls_token else 'avg', vit.embed_dims),
-            # the number of heads does not affect shapes
-            *(len(vit.layers), 1, ratio, 'qkv.bias' in names),
+            img_size=vit.img_size,
+            patch_size=vit.stride,
+            in_chans=channels,
+            num_classes=head.num_classes,
+            global_pool='token' if vit.with_cls_token else 'avg',
+            embed_dim=vit.embed_dims,
+            depth=len(vit.layers),
+            num_heads=1,  # does not affect shapes
+            mlp_ratio=ratio,
+            qkv_bias='qkv.bias' in names,
             init_values='gamma1' in names,
             class_token=vit.with_cls_token,
             no_embed_class=registers is not None or not vit.with_cls_pos,

@@ -1,7 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Shared by all backbones: architectures, checkpoint loading, layer depths."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 from mmcv.cnn.bricks import DropPath
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
@@ -83,7 +84,7 @@ def set_drop_path(model: nn.Module, rate: float | None = None) -> None:
             part.drop_prob = float(part.drop_prob if rate is None else rate)
 
 
-class ForeignWeights:
+class ForeignWeights(nn.Module):
     """Mixin over mmpretrain's ``BaseBackbone``: loads released checkpoints.
 
     :func:`mmclca.checkpoints.load.load` calls its methods. For the loaders of
@@ -106,10 +107,16 @@ class ForeignWeights:
     embedding = ('patch_embed.', 'pos_embed', 'cls_token')
     layer_lists = ('layers',)
     frozen_stages = -1  # a larger number needs ``_freeze_stages``
+    arch_settings: dict[str, Any]
+    arch_zoo: dict[str, dict]
+    embed_dims: int
+    layers: Any  # torch declares parts of a layer as tensors or modules
+    patch_resolution: tuple[int, int]
+    _freeze_stages: Callable[[], None]
     has_weights = False  # whether complete weights were loaded
 
     @property
-    def all_layers(self) -> Sequence[nn.Module]:
+    def all_layers(self) -> Sequence[Any]:
         """Layers in the order of the forward pass; by default ``layers``."""
         return self.layers
 
@@ -265,7 +272,7 @@ class ForeignWeights:
             for name in self.layer_lists
             for layer in range(len(getattr(self, name)))
         ]
-        starts = (self.embedding, *layers, '')
+        starts: list[str | tuple[str, ...]] = [self.embedding, *layers, '']
         depths = (i for i, s in enumerate(starts) if param_name.startswith(s))
         return next(depths), len(starts)
 

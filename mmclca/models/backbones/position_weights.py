@@ -100,7 +100,7 @@ class _PositionFit:
         pos = weights.get('pos_embed')
         joined = CLR in weights and CLR_POS not in weights
         num_clr = weights[CLR].size(1) if joined else 0
-        if not _has_rows(pos):
+        if pos is None or not _has_rows(pos):
             return None
         layout = _find_layout(pos.size(1), counts, num_clr, self.grid)
         if layout is None:
@@ -156,7 +156,9 @@ class _PositionFit:
         if CLS in self.params and not self.num_cls_rows:
             pos = self.weights.get('pos_embed')
             count = self.params['pos_embed'].size(1)
-            same = _has_rows(pos) and pos.size(1) == count
+            if pos is None or not _has_rows(pos):
+                return (0, rows)
+            same = pos.size(1) == count
             return (0,) if same else (0, rows)
         marks = (FOREIGN_POS_EMBED, 'layers.0.attn.gamma1.weight')
         may_have_none = any(mark in self.weights for mark in marks)
@@ -242,7 +244,9 @@ def explain_rows(backbone: BaseBackbone, weights: dict) -> str:
     Empty if the row count is not the problem.
     """
     pos, params = weights.get('pos_embed'), dict(backbone.named_parameters())
-    if not _has_rows(pos) or pos.size(1) == params['pos_embed'].size(1):
+    if pos is None or not _has_rows(pos):
+        return ''
+    if pos.size(1) == params['pos_embed'].size(1):
         return ''
     num_tokens = _count_prefix_tokens(backbone, params, weights)
     height, width = backbone.patch_resolution

@@ -50,7 +50,10 @@ class Reducible(ForeignWeights):
     ``why_not_reducible`` accepts no reducer.
     """
 
-    layers: nn.ModuleList
+    img_size: tuple[int, int]
+    num_prefix: int
+    out_indices: Sequence[int]
+    position_bias: Callable[[nn.Module, Tokens], Tensor]
     with_cp = False
     final_norm = False  # whether ``apply_final_norm`` normalizes tokens
     rel_pos_bias = False  # True requires a method ``position_bias``
@@ -248,12 +251,12 @@ class Reducible(ForeignWeights):
             num_layers=len(self.all_layers),
             reduce_at=self.reduce_at,
         )
-        reducer = MODELS.build(
+        built = MODELS.build(
             reducer or dict(type='mmclca.TokenReducer'),
             default_args=dict(backbone=backbone),
         )
-        self.check_reducer(reducer)
-        return reducer
+        self.check_reducer(built)
+        return built
 
     def check_reducer(self, reducer: TokenReducer) -> None:
         """Refuse a reducer that the layers do not support.
@@ -276,18 +279,18 @@ class Reducible(ForeignWeights):
             num_layers=len(self.all_layers),
             reduce_at=self.reduce_at,
         )
-        cache = MODELS.build(cache, default_args=sizes)
-        if cache.num_tokens and not self.num_prefix:
+        built = MODELS.build(cache, default_args=sizes)
+        if built.num_tokens and not self.num_prefix:
             raise Error(
                 f'CLR tokens start as copies of CLS: {self.why_no_cls}; set '
                 'num_tokens=0'
             )
-        if cache.num_protected and not self.reducer.can_protect:
+        if built.num_protected and not self.reducer.can_protect:
             raise Error(
                 f'{type(self.reducer).__name__} does not support '
                 'protect_clr=True; use TopK or EViT'
             )
-        return cache
+        return built
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Map images (B, 3, H, W) to the outputs of ``out_indices``."""

@@ -1,6 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Relative position bias of attention, compatible with token reduction."""
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from mmpretrain.models.utils import BEiTAttention
@@ -8,12 +10,13 @@ from torch import Tensor, nn
 
 from mmclca.errors import Error
 
+from ..reduction.reducers import TokenReducer
 from ..reduction.tokens import Tokens
 from ..reduction.trace import Appended, Kept
 from .position_weights import TABLE
 
 
-class RelativePositions:
+class RelativePositions(nn.Module):
     """Mixin of :class:`TokenReductionViT`: relative position bias.
 
     As in `BEiT: BERT Pre-Training of Image Transformers
@@ -25,6 +28,14 @@ class RelativePositions:
     another grid are interpolated on load. The bias (B, H, N, N) works with
     fused attention.
     """
+
+    img_size: tuple[int, int]
+    layers: Any
+    may_be_new: tuple[str, ...]
+    patch_resolution: tuple[int, int]
+    reducer: TokenReducer
+    reduces: bool
+    relative_index: Tensor
 
     def set_relative_positions(self, branches: int) -> None:
         """Add a bias table to the attention of each layer.

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from typing import Literal
+from typing import Any, Literal
 
 from mmcv.cnn.bricks.transformer import PatchEmbed
 from mmengine.model import ModuleList
@@ -113,15 +113,16 @@ class ResMLP(ForeignWeights, BaseBackbone):
             input_size=self.img_size,
         )
         self.patch_resolution = height, width = self.patch_embed.init_out_size
-        inner = dict(
+        inner: dict[str, Any] = dict(
             norm_cfg=norm_cfg,
             layer_scale_init_value=layer_scale_init_value,
             with_post_beta=with_post_beta,
         )
+        mixer: Any = TOKEN_MIXERS[token_mixer]
         self.layers = ModuleList(
             ResMLPLayer(
                 dims,
-                TOKEN_MIXERS[token_mixer](dims, (height, width)),
+                mixer(dims, (height, width)),
                 drop_path_rate=drop_path_rate,
                 **inner,
             )

@@ -2,6 +2,7 @@
 """Any network in timm, with the feature map of each stage as output."""
 
 from functools import cached_property
+from typing import Any
 
 import timm
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
@@ -59,8 +60,10 @@ class TimmStages(ForeignWeights, BaseBackbone):
         if arch not in known:  # other names download or open files
             hint = did_you_mean(arch, known, limit=3)
             raise Error(f'arch={arch!r} is not in timm{hint}')
-        size = dict(img_size=img_size) if img_size and has_size(arch) else {}
-        net = timm.create_model(arch, **size)
+        size: dict[str, Any] = {}
+        if img_size and has_size(arch):
+            size['img_size'] = img_size
+        net: Any = timm.create_model(arch, **size)
         self.arch, self.fused, self.net = arch, False, net
         self.img_size = to_2tuple(img_size or net.default_cfg['input_size'][1])
         if fused:

@@ -3,7 +3,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from mmcv.cnn.bricks.transformer import PatchEmbed
@@ -25,13 +25,23 @@ from .reducible import Reducible
 from .relative_positions import RelativePositions
 
 
-class ViTEmbedding:
+class ViTEmbedding(nn.Module):
     """Mixin of :class:`TokenReductionViT`: from images to tokens.
 
     The tokens are [prefix | patches | registers | CLR]. The prefix is CLS and
     optionally the distillation token. Patches have positions; the prefix has
     them only with ``with_cls_pos``.
     """
+
+    cache: nn.Module | None
+    cls_token: nn.Parameter | None
+    embed_dims: int
+    frozen_stages: int
+    interpolate_mode: str
+    num_prefix: int
+    patch_embed: Any
+    patch_resolution: tuple[int, int]
+    with_cls_token: bool
 
     def set_embedding(
         self,
@@ -66,8 +76,10 @@ class ViTEmbedding:
     def stride(self) -> tuple[int, int]:
         """Patch height and width in pixels."""
         if isinstance(self.patch_embed, PatchEmbed):
-            return tuple(self.patch_embed.projection.stride)
-        return tuple(self.patch_embed.stride)
+            height, width = self.patch_embed.projection.stride
+        else:
+            height, width = self.patch_embed.stride
+        return height, width
 
     def _embedding(self, values: Tensor) -> nn.Parameter:
         """Return a parameter, frozen together with the embedding."""
@@ -236,6 +248,7 @@ class TokenReductionViT(
     """
 
     default_out_indices = -1
+    out_type: str
     may_be_new = (*Reducible.may_be_new, 'ln1.', 'ln2.')
     embedding = (
         *Reducible.embedding,
@@ -305,7 +318,7 @@ class TokenReductionViT(
     def from_vit(cls, vit: VisionTransformer) -> 'TokenReductionViT':
         """Wrap mmpretrain's ViT without reduction; share its parameters."""
         model = cls.__new__(cls)
-        vars(model).update(vars(vit))
+        model.__dict__.update(vars(vit))
         model._parameters = dict(vit._parameters)
         model._modules = dict(vit._modules)
         model._load_state_dict_pre_hooks = OrderedDict()

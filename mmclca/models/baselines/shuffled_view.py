@@ -78,7 +78,7 @@ class ShuffledView(BaseTransform):
     def _shuffled(self, img: np.ndarray) -> np.ndarray:
         """Permute the parts of an image (H, W, 3) at random."""
         image = torch.from_numpy(img.copy()).permute(2, 0, 1)
-        order = np.random.permutation(prod(self.parts))
+        order = np.random.permutation(prod(self.parts)).tolist()
         image = shuffle_parts(image, self.parts, order)
         return image.permute(1, 2, 0).numpy()
 

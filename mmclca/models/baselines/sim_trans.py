@@ -119,7 +119,7 @@ class SIMTrans(BaselineViT):
             last_block=last_block,
             **vit,
         )
-        drop_rate = self.drop_after_pos.p
+        drop_rate = vit.get('drop_rate', 0.0)
         self.structure = StructureGCN(self.embed_dims, drop_rate)
         depth = len(self.all_layers)
         self.out_indices = list(range(depth - self.min_layers, depth))

@@ -2,6 +2,7 @@
 """A frozen encoder without head as a teacher of layers."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from mmpretrain.apis import ModelHub
@@ -49,7 +50,7 @@ class EncoderTeacher(Teacher):
         backbone: str | dict,
         checkpoint: str,
         loss: dict | Sequence[dict],
-        student: nn.Module,
+        student: Any,
     ):
         super().__init__(None, checkpoint, loss)
         encoder = _encoder_config(backbone, student)
@@ -93,13 +94,14 @@ class EncoderTeacher(Teacher):
         return model.backbone.encode(inputs, ids_shuffle)
 
 
-def _encoder_config(backbone: str | dict, student: nn.Module) -> dict:
+def _encoder_config(backbone: str | dict, student: Any) -> dict:
     """Build the encoder config for the student's inputs."""
     if isinstance(backbone, str):
         backbone = ModelHub.get(backbone).config.model.backbone
     encoder = backbone.get('type') if isinstance(backbone, dict) else backbone
     check_choice(ENCODERS, **{'type of the teacher': encoder})
-    settings = {k: v for k, v in backbone.items() if k not in TRAINING_ONLY}
+    items = backbone.items()  # type: ignore[union-attr]  # a dict by now
+    settings = {k: v for k, v in items if k not in TRAINING_ONLY}
     settings.update(type=WHOLE, img_size=student.img_size)
     if hasattr(student, 'mask_ratio'):
         settings.update(type=MASKED, mask_ratio=student.mask_ratio)

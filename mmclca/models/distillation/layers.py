@@ -7,6 +7,7 @@ and D_t channels of student and teacher.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -36,15 +37,13 @@ class LayerFeatures:
             tokens.
     """
 
-    backbone: nn.Module
+    backbone: Any
     inputs: list[Tensor]
     output: Tensor
-    ids_shuffle: Tensor | None = None
+    ids_shuffle: Any = None
 
     @classmethod
-    def from_recording(
-        cls, backbone: nn.Module, output: Tensor
-    ) -> 'LayerFeatures':
+    def from_recording(cls, backbone: Any, output: Tensor) -> 'LayerFeatures':
         """Collect the features that a ``recording_copy`` recorded."""
         seen = backbone.recorder.layers
         return cls(
@@ -68,7 +67,7 @@ class LayerFeatures:
         return attended.q, attended.k
 
 
-def record_layers(model: nn.Module, images: Tensor) -> LayerFeatures:
+def record_layers(model: Any, images: Tensor) -> LayerFeatures:
     """Run a classifier on images and record the inputs of its layers."""
     backbone = recording_copy(model).backbone
     _, tokens = backbone.forward_tokens(images)
@@ -140,7 +139,7 @@ class LayerDistillation(nn.Module):
         self.weight = weight
         self.adapters = nn.ModuleDict()
 
-    def fit(self, student: nn.Module, teacher: nn.Module) -> None:
+    def fit(self, student: Any, teacher: Any) -> None:
         """Build the adapters between two backbones.
 
         Raises:
@@ -190,7 +189,7 @@ class AttentionDistillation(LayerDistillation):
 
     measured = 'heads'
 
-    def get_size(self, backbone: nn.Module) -> int:
+    def get_size(self, backbone: Any) -> int:
         return backbone.layers[0].attn.num_heads
 
     def build(self, ours: int, theirs: int) -> nn.Module:
@@ -231,7 +230,7 @@ class HiddenDistillation(LayerDistillation):
     first = 0
     measured = 'channels'
 
-    def get_size(self, backbone: nn.Module) -> int:
+    def get_size(self, backbone: Any) -> int:
         return backbone.embed_dims
 
     def build(self, ours: int, theirs: int) -> nn.Module:

@@ -6,7 +6,7 @@ whether it needs the final tokens of both models.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -14,15 +14,13 @@ from torch import Tensor, nn
 from mmclca.registry import MODELS
 from mmclca.utils.messages import check_choice, check_number
 
-from ..reduction.tokens import Tokens
-
 
 @dataclass
 class Compared:
     """Outputs of a student and its teacher for a batch.
 
     Args:
-        backbone (nn.Module): Student backbone.
+        backbone (Reducible, optional): Student backbone.
         teacher_scores (Tensor): Class scores from the teacher, (B, K).
         teacher_patches (Tensor, optional): Final teacher patch tokens (B, P,
             C), after a LayerNorm.
@@ -34,13 +32,13 @@ class Compared:
         tokens (Tokens, optional): Final student tokens.
     """
 
-    backbone: nn.Module
+    backbone: Any
     teacher_scores: Tensor
     teacher_patches: Tensor | None
     base_loss: Tensor
     scores: Tensor
     dist_scores: Tensor | None
-    tokens: Tokens | None
+    tokens: Any
 
 
 def hard_term(
@@ -86,10 +84,10 @@ def deit_distillation(
     dist_score: Tensor | None,
     teacher_score: Tensor,
     base_loss: Tensor,
-    kind: str = 'hard',
+    kind: Literal['hard', 'soft', 'none'] = 'hard',
     alpha: float = 0.5,
     tau: float = 1.0,
-    reduction: str = 'mean',
+    reduction: Literal['mean', 'batchmean'] = 'mean',
 ) -> Tensor:
     """Compute DeiT's loss: (1 - alpha) base_loss + alpha teacher term.
 
@@ -170,8 +168,9 @@ class DeiTDistillation(nn.Module):
 
     def forward(self, seen: Compared) -> dict[str, Tensor]:
         """Return the weighted losses on labels and teacher."""
-        single_output = seen.dist_scores is None
-        student = seen.scores if single_output else seen.dist_scores
+        student = seen.dist_scores
+        if student is None:  # a single output
+            student = seen.scores
         term = self.term(
             student, seen.teacher_scores, self.tau, self.reduction
         )

@@ -4,6 +4,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from typing import Any
 
 import torch
 from mmengine.config import Config
@@ -26,7 +27,6 @@ from mmclca.utils.messages import check_integer, suggest_choices
 from mmclca.utils.random_state import preserve_random_state
 
 from ..recording import as_reducible
-from ..reduction.tokens import Tokens
 from .layers import LayerDistillation
 from .losses import Compared, standardize
 from .teacher_images import convert_images, find_image_size, rescaling
@@ -85,7 +85,8 @@ class Teacher:
                 'teacher: TokenDistillation compares patches of the same '
                 f'images; remove img_size={img_size}'
             )
-        self.model = self.classes = self.order = self.kept = None
+        self.model: Any = None
+        self.classes = self.order = self.kept = None
         self.is_read = False
 
     def prepare(self, student: nn.Module) -> None:
@@ -146,7 +147,7 @@ class Teacher:
         self._check_output(model, student, find_image_size(student))
         return model
 
-    def _check_output(self, model, student: nn.Module, size) -> None:
+    def _check_output(self, model, student, size) -> None:
         """Check image size and number of classes without data.
 
         The size is unknown before the first batch if the student accepts any.
@@ -206,7 +207,7 @@ class Teacher:
 
     @torch.no_grad()
     def compute_outputs(
-        self, inputs: Tensor, tokens: Tokens | None = None
+        self, inputs: Tensor, tokens: Any = None
     ) -> tuple[Tensor, Tensor | None]:
         """Return class scores, and patch tokens (B, P, C) for token losses."""
         model, x = self.match_images(inputs), self.convert(inputs)
@@ -220,7 +221,7 @@ class Teacher:
             patches = standardize(patches)
         return model.head(feats)[:, order], patches
 
-    def match_images(self, inputs: Tensor) -> nn.Module:
+    def match_images(self, inputs: Tensor) -> Any:
         """Return the model with the device and dtype of the images.
 
         The original weights are kept, so that they are rounded only once.
@@ -252,7 +253,7 @@ def _check_losses(losses: list[nn.Module], compares_layers: bool) -> None:
         )
 
 
-def _check_tokens(model: nn.Module, student: nn.Module) -> None:
+def _check_tokens(model: Any, student: Any) -> None:
     """Raise if the tokens of the teacher do not match the student's."""
     model.backbone = as_reducible(model.backbone)
     if model.backbone.reduces:

@@ -1,6 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Convert preprocessed images of a student for its teacher."""
 
+from typing import Any
+
 import torch.nn.functional as F
 from mmengine.logging import MMLogger
 from mmpretrain.models.utils import to_2tuple
@@ -16,12 +18,12 @@ def find_image_size(model: nn.Module) -> int | tuple[int, int] | None:
 
     timm stores the size in the patch embedding of a backbone.
     """
-    backbone = dict(model.named_children()).get('backbone', model)
+    backbone: Any = dict(model.named_children()).get('backbone', model)
     sizes = (m.img_size for m in backbone.modules() if hasattr(m, 'img_size'))
     return next(sizes, None)
 
 
-def rescaling(student: nn.Module, teacher: nn.Module) -> tuple | None:
+def rescaling(student: Any, teacher: Any) -> tuple | None:
     """Return the conversion of normalized images for the teacher.
 
     It consists of a flag (flip the channels) and a scale and a shift per

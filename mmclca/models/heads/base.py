@@ -2,6 +2,7 @@
 """Base class of heads; checks and the last layer of any head."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from mmpretrain.models.heads import (
@@ -90,9 +91,9 @@ class Head(ClsHead):
         """
         check_channels(backbone, self)
 
-    def check_layers(self, backbone: nn.Module) -> None:
+    def check_layers(self, backbone) -> None:
         """Raise if the backbone does not return ``num_layers`` layers."""
-        depth = len(backbone.layers)
+        depth = len(backbone.all_layers)
         num_layers = sum(i in backbone.out_indices for i in range(depth))
         if self.num_layers != num_layers:
             raise Error(
@@ -109,7 +110,7 @@ class Head(ClsHead):
         return self(feats), None
 
 
-def check_channels(backbone: nn.Module, head: nn.Module) -> None:
+def check_channels(backbone: nn.Module, head) -> None:
     """Raise if ``in_channels`` of a head differs from ``embed_dims``."""
     if head.in_channels != backbone.embed_dims:
         raise Error(
@@ -123,12 +124,12 @@ def check_head(
 ) -> None:
     """Raise if a head does not fit a :class:`Reducible` backbone."""
     is_linear = isinstance(head, tuple(LINEAR_HEADS))
-    is_own = isinstance(head, Head)
-    if is_own:
+    accepts = head is None
+    if isinstance(head, Head):
         head.check(backbone, with_neck)
+        accepts = head.accepts_dist_token
     elif is_linear and not with_neck:
         check_channels(backbone, head)
-    accepts = head is None or (is_own and head.accepts_dist_token)
     if not backbone.is_distilled or accepts:
         return
     if is_linear or backbone.out_type == 'prefix':
@@ -138,12 +139,13 @@ def check_head(
         )
 
 
-def has_class_loss(head_class: type) -> bool:
+def has_class_loss(head_class: Any) -> bool:
     """Return whether a type of head computes its loss from class scores."""
     if issubclass(head_class, Head) and head_class.has_class_loss:
         return True
-    is_plain = issubclass(head_class, ClsHead)
-    return is_plain and head_class.loss is ClsHead.loss
+    if not issubclass(head_class, ClsHead):
+        return False
+    return head_class.loss is ClsHead.loss
 
 
 def replace_by_linear(head: dict, backbone: nn.Module) -> dict:
@@ -197,7 +199,7 @@ def set_last_linear(head: nn.Module, weight: Tensor, bias: Tensor) -> None:
     Raises:
         Error: See :func:`last_linear`, or if the shapes differ.
     """
-    layer = last_linear(head)
+    layer: Any = last_linear(head)
     if tuple(weight.shape) != tuple(layer.weight.shape[:2]):
         raise Error(
             f'a classifier of shape {tuple(weight.shape)} (classes, features) '

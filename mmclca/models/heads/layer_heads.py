@@ -55,10 +55,10 @@ class CLAHead(Head):
         cls, head: dict | None, backbone: nn.Module, **sizes: int
     ) -> dict:
         """See :class:`Head`; another CLA head keeps all its settings."""
-        head_class = get_class(head)
+        head_class, settings = get_class(head), head or {}
         if issubclass(head_class, CLAHead):
-            return dict(head, in_channels=backbone.embed_dims, **sizes)
-        if not has_class_loss(head_class) or 'num_classes' not in head:
+            return dict(settings, in_channels=backbone.embed_dims, **sizes)
+        if not has_class_loss(head_class) or 'num_classes' not in settings:
             raise Error(
                 f'a CLA head cannot replace head={head}; use, for example, '
                 "dict(type='LinearClsHead', num_classes=80)"
@@ -157,8 +157,10 @@ class LayerFusionHead(Head):
         **head,
     ):
         check_integer(num_layers=num_layers, num_parts=num_parts)
-        is_list = isinstance(in_channels, Sequence)
-        channels = list(in_channels) if is_list else [in_channels] * num_layers
+        if isinstance(in_channels, Sequence):
+            channels = list(in_channels)
+        else:
+            channels = [in_channels] * num_layers
         if len(channels) != num_layers:
             raise Error(
                 f'in_channels={in_channels!r} has {len(channels)} layers, but '

@@ -2,6 +2,7 @@
 """Heads that store training features to detect unknown classes."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -58,6 +59,8 @@ class NearestHead(nn.Module):
     Raises:
         Error: If the number is not a positive integer.
     """
+
+    references: Tensor
 
     def __init__(self, *, num_references: int, **head):
         super().__init__(**head)
@@ -182,7 +185,7 @@ def rebuild_head(model: BaseModel, new: Sequence[str] = ()) -> None:
 class WithNearest(nn.Module):
     """Return class scores and similarity to the nearest reference."""
 
-    def __init__(self, model: nn.Module):
+    def __init__(self, model: Any):
         super().__init__()
         self.model = model
 

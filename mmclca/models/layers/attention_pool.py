@@ -110,8 +110,9 @@ class AttentionPool(BaseModule):
         """
         name, K = f'{prefix}cls_token', self.cls_token.size(1)
         query = weights.get(name)
-        single_query = isinstance(query, Tensor) and query.shape[:2] == (1, 1)
-        if K == 1 or not single_query:
+        if K == 1 or not isinstance(query, Tensor):
+            return
+        if query.shape[:2] != (1, 1):
             return
         weights[name] = query.repeat(1, K, 1)
         report.resized.append(

@@ -53,6 +53,8 @@ def split_affine(part: nn.Module) -> tuple[nn.Module, Tensor, Tensor]:
         return nn.Identity(), part.alpha, part.beta
     if isinstance(part, LayerScale):
         return nn.Identity(), part.weight, torch.zeros_like(part.weight)
+    if not isinstance(part, nn.LayerNorm):
+        raise TypeError(f'{type(part).__name__} is not an affine map or norm')
     shape = part.normalized_shape
     bare = nn.LayerNorm(shape, part.eps, elementwise_affine=False)
     return bare.train(part.training), part.weight, part.bias

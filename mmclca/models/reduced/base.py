@@ -3,7 +3,7 @@
 
 from collections.abc import Callable
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 from torch.fx import Proxy
@@ -33,11 +33,11 @@ class LayerFunctions(NamedTuple):
         ffn (Callable): Maps a layer and tokens to the output of the layer.
     """
 
-    normalize: Callable[[nn.Module, Tensor], Tensor]
-    project: Callable[[nn.Module, Tensor, Tensor | None], Attended]
+    normalize: Callable[[Any, Tensor], Tensor]
+    project: Callable[[Any, Tensor, Tensor | None], Attended]
     attend: Callable[..., tuple[Tensor, Attended]]
-    scale: Callable[[nn.Module, Tensor], Tensor]
-    ffn: Callable[[nn.Module, Tensor], Tensor]
+    scale: Callable[[Any, Tensor], Tensor]
+    ffn: Callable[[Any, Tensor], Tensor]
 
 
 NO_GRAPH = (
@@ -87,7 +87,7 @@ class ReducedModel(Reducible):
         # copies, such as an EMA, cannot have the graph of a loss
         return super().__getstate__() | dict(losses={})
 
-    def __setattr__(self, name: str, value: object) -> None:
+    def __setattr__(self, name: str, value: Any) -> None:
         if name in ('r', 'keep_rate', 'num_tokens'):
             raise AttributeError(
                 f'{name}={value!r} would have no effect on the model; set '
@@ -109,15 +109,16 @@ class ReducedModel(Reducible):
             layers (tuple[int]): Layers, from 0, with a reduction.
             clca (bool): Whether to add a cache and a CLA head.
         """
-        cache = dict(type='mmclca.CrossLayerCache') if clca else None
+        settings = dict(type='mmclca.CrossLayerCache') if clca else None
         self.out_indices = sorted({*layers * clca, len(self.layers) - 1})
-        self.set_reduction(reducer, layers, cache)
+        self.set_reduction(reducer, layers, settings)
         if clca:
             self.remove_head()
             self.reset_classifier(self.num_classes)
-            self.cache.clr.data = self.cls_token.detach().clone()
-            self.cache.clr_pos.data *= self.has_pos
-            self._match(self.cache)
+            cache: Any = self.cache
+            cache.clr.data = self.cls_token.detach().clone()
+            cache.clr_pos.data *= self.has_pos
+            self._match(cache)
         self._match(self.reducer)
 
     def _match(self, part: nn.Module) -> nn.Module:

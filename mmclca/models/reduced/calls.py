@@ -36,20 +36,21 @@ class Delegating:
 
 
 @cache
-def _make_delegating(module_class: type[nn.Module]) -> type[nn.Module]:
+def _make_delegating(module_class: type) -> type:
     names = dict(original=module_class, __module__=module_class.__module__)
     return type(module_class.__name__, (Delegating, module_class), names)
 
 
-def _new(module_class: type[nn.Module]) -> nn.Module:
-    module_class = _make_delegating(module_class)
-    return module_class.__new__(module_class)
+def _new(module_class: type) -> nn.Module:
+    delegating = _make_delegating(module_class)
+    return delegating.__new__(delegating)
 
 
 def delegate(module: nn.Module) -> None:
     """Make a module :class:`Delegating`, in place."""
     if not isinstance(module, Delegating):
-        module.__class__ = _make_delegating(type(module))
+        original: type = type(module)
+        module.__class__ = _make_delegating(original)
 
 
 def accepts_run(module: nn.Module) -> bool:

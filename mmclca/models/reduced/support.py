@@ -4,7 +4,7 @@
 import re
 from collections.abc import Collection
 from inspect import isroutine
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from timm.models.deit import VisionTransformerDistilled
 from timm.models.vision_transformer import ParallelThingsBlock
@@ -22,7 +22,10 @@ from .timm_vit import POOLS, ReducedDistilledViT, ReducedViT
 from .transformers_families import TRANSFORMERS
 from .transformers_vit import reduced_transformer
 
-TIMM = {TimmViT: ReducedViT, VisionTransformerDistilled: ReducedDistilledViT}
+TIMM: dict[type, type[ReducedModel]] = {
+    TimmViT: ReducedViT,
+    VisionTransformerDistilled: ReducedDistilledViT,
+}
 EXPECTED = (
     'expected VisionTransformer or VisionTransformerDistilled of timm, or '
     'ViT, DeiT, DINOv2, CLIP or SigLIP of Transformers'
@@ -50,8 +53,10 @@ def reduced_class(model: nn.Module) -> type[ReducedModel]:
         )
     if isinstance(model, ReducedModel):
         _refuse(model, 'they are already reduced; pass the original')
+    model_class: type = type(model)
+    reduced: type[ReducedModel]
     if _is_transformers(model):
-        reduced = reduced_transformer(type(model))
+        reduced = reduced_transformer(model_class)
     else:
         reduced = TIMM[_original(model, TIMM, '')]
         _check_blocks(model)
@@ -59,7 +64,7 @@ def reduced_class(model: nn.Module) -> type[ReducedModel]:
     return reduced
 
 
-def _check_blocks(model: TimmViT) -> None:
+def _check_blocks(model: Any) -> None:
     """Refuse layers whose parts are not those of timm."""
     for name, block in model.blocks.named_children():
         name = f'blocks.{name}'
@@ -114,7 +119,7 @@ def _original(module: nn.Module, classes: Collection[type], name: str) -> type:
         names = ', '.join(supported.__name__ for supported in classes)
         other = f"{name} is none of timm's {names}"
         _refuse(module, other if name else _reason(module))
-    owner = next(x for x in base.__mro__ if 'forward' in vars(x))
+    owner: Any = next(x for x in base.__mro__ if 'forward' in vars(x))
     forward = owner.forward
     if forward.__module__ != owner.__module__:
         _refuse(

@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import torch
 from timm.models import vision_transformer as vit
@@ -16,7 +17,7 @@ from .timm_versions import DIFF_ATTENTIONS, DIFF_BLOCKS
 DIFFERENTIAL = DIFF_ATTENTIONS + DIFF_BLOCKS
 
 
-def split_heads(attn: nn.Module, qkv: Sequence[Tensor], key_bias) -> Attended:
+def split_heads(attn: Any, qkv: Sequence[Tensor], key_bias) -> Attended:
     """Split queries, keys and values (B, N, C) by heads, and normalize."""
     heads = attn.num_heads * (1 + isinstance(attn, DIFFERENTIAL))
     B, N = qkv[0].shape[:2]
@@ -30,7 +31,7 @@ def split_heads(attn: nn.Module, qkv: Sequence[Tensor], key_bias) -> Attended:
     return DiffAttended(q, k, v, key_bias, attn._compute_lambda().type_as(q))
 
 
-def weighted(attn: nn.Module, attended: Attended, softmax) -> Tensor:
+def weighted(attn: Any, attended: Attended, softmax) -> Tensor:
     """Return the weighted values of all heads, (B, N, C).
 
     As in timm, ``attn_drop`` gets the attention maps (B, H, N, N) only if the
@@ -58,12 +59,12 @@ def _project(attn: nn.Module, x: Tensor, key_bias: Tensor | None) -> Attended:
     return split_heads(attn, attn.qkv(x).chunk(3, dim=2), key_bias)
 
 
-def project_block(layer: nn.Module, x: Tensor, key_bias) -> Attended:
+def project_block(layer: Any, x: Tensor, key_bias) -> Attended:
     """Return queries, keys and values of a ``Block``."""
     return _project(layer.attn, x, key_bias)
 
 
-def attend_block(layer: nn.Module, x: Tensor, key_bias, softmax):
+def attend_block(layer: Any, x: Tensor, key_bias, softmax):
     """Run the attention of a ``Block``."""
     return _call(layer.attn, x, key_bias, softmax)
 
@@ -87,7 +88,7 @@ def _attend(
     return attn.proj_drop(attn.proj(y)), attended
 
 
-def project_branches(layer: nn.Module, x: Tensor, key_bias) -> Attended:
+def project_branches(layer: Any, x: Tensor, key_bias) -> Attended:
     """Return queries, keys and values of a ``ParallelThingsBlock``."""
     return JoinedAttended(
         [
@@ -98,10 +99,7 @@ def project_branches(layer: nn.Module, x: Tensor, key_bias) -> Attended:
 
 
 def attend_branches(
-    layer: nn.Module,
-    x: Tensor,
-    key_bias: Tensor | None,
-    softmax: Callable | None,
+    layer: Any, x: Tensor, key_bias: Tensor | None, softmax: Callable | None
 ) -> tuple[Tensor, Attended]:
     """Run the attentions of a ``ParallelThingsBlock`` with their norms."""
 

@@ -2,6 +2,7 @@
 """timm's vision transformers with token reduction."""
 
 from collections.abc import Callable
+from typing import Any
 
 from timm.layers import AttentionPoolLatent
 from timm.models import vision_transformer as vit
@@ -58,7 +59,7 @@ class ReducedViT(ReducedModel, vit.VisionTransformer):
     )
 
     @staticmethod
-    def get_functions(layer: nn.Module) -> LayerFunctions:
+    def get_functions(layer: Any) -> LayerFunctions:
         """Return the functions that run a layer, or one derived from it."""
         return next(
             LAYER_FUNCTIONS[base]

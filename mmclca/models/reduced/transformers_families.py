@@ -3,6 +3,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -31,11 +32,11 @@ class TransformersFamily:
     functions: LayerFunctions
     layers: str
     attention: str
-    pool: Callable[[nn.Module, Tensor], Tensor | None]
+    pool: Callable[[Any, Tensor], Tensor | None]
     norms: tuple[str, ...] = ('layernorm',)
     before: str = ''
     cls: str = 'cls_token'
-    num_prefix: Callable[[nn.Module], int] = lambda base: 1
+    num_prefix: Callable[[Any], int] = lambda base: 1
 
     def pre_norm(self, base: nn.Module, x: Tensor) -> Tensor:
         """Normalize the input (B, N, C) of the first layer."""
@@ -96,7 +97,7 @@ _vit_project, _vit_attend = _attention(
 _clip_project, _clip_attend = _attention(
     'self_attn', out='out_proj', dropout='dropout'
 )
-VIT = dict(
+VIT: dict[str, Any] = dict(
     functions=LayerFunctions(
         lambda x, y: x.layernorm_before(y),
         _vit_project,
@@ -108,7 +109,7 @@ VIT = dict(
     attention='attention',
     pool=lambda base, x: base.pooler and base.pooler(x),
 )
-DINOV2 = dict(
+DINOV2: dict[str, Any] = dict(
     functions=LayerFunctions(
         lambda x, y: x.norm1(y),
         _vit_project,
@@ -120,7 +121,7 @@ DINOV2 = dict(
     attention='attention',
     pool=lambda base, x: x[:, 0],
 )
-CLIP = dict(
+CLIP: dict[str, Any] = dict(
     functions=LayerFunctions(
         lambda x, y: x.layer_norm1(y),
         _clip_project,
@@ -171,9 +172,7 @@ def find_family(module: nn.Module) -> TransformersFamily | None:
     return FAMILIES.get(type(module).__name__)
 
 
-def weighted_pool(
-    head: nn.Module, x: Tensor, bias: Tensor
-) -> tuple[Tensor, None]:
+def weighted_pool(head: Any, x: Tensor, bias: Tensor) -> tuple[Tensor, None]:
     """Run the attention pooling of SigLIP with a bias of the keys.
 
     Args:

@@ -1,8 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """The part of a model of Transformers after its layers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -10,7 +11,7 @@ from mmclca.errors import Error
 
 from ..reduction.tokens import Tokens
 from .calls import call
-from .transformers_families import weighted_pool
+from .transformers_families import TransformersFamily, weighted_pool
 
 CLASSIFIERS = ('classifier', 'cls_classifier', 'distillation_classifier')
 
@@ -22,10 +23,19 @@ def refuse_set(inputs: dict[str, object], why: str) -> None:
             raise Error(f'{name}= is not supported {why}')
 
 
-class TransformersHead:
+class TransformersHead(nn.Module):
     """Mixin: outputs of Transformers, and methods as in timm."""
 
+    # set by ReducedTransformer and the class of Transformers
+    base: Any
+    config: Any
+    family: TransformersFamily
+    loss_function: Callable
+    original: Any
     outputs: ModuleType  # transformers.modeling_outputs
+    pool_bias: Callable[[Tokens], Tensor]
+    _features: Callable[[Tensor], Any]
+    _match: Callable[[nn.Module], nn.Module]
 
     @property
     def classifiers(self) -> dict[str, nn.Module]:
@@ -68,7 +78,7 @@ class TransformersHead:
             loss = self.loss_function(labels, logits, self.config)
         return self.outputs.ImageClassifierOutput(loss=loss, logits=logits)
 
-    def forward_head(self, x, pre_logits: bool = False) -> Tensor:
+    def forward_head(self, x, pre_logits: bool = False) -> Tensor | None:
         """Map the output of ``forward_features`` to class scores.
 
         Args:
@@ -104,7 +114,7 @@ class TransformersHead:
         self, num_classes: int, global_pool: str | None = None
     ) -> None:
         """Replace the classifiers by new ones."""
-        classifiers = self.classifiers
+        classifiers: dict[str, Any] = self.classifiers
         if not any(isinstance(x, nn.Linear) for x in classifiers.values()):
             raise Error(
                 f'{type(self).__name__} has no classifier to replace; build '

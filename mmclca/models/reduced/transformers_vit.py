@@ -1,10 +1,13 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Vision transformers of Hugging Face Transformers with token reduction."""
 
+from collections.abc import Iterable, Sequence
 from functools import cache, wraps
 from importlib import import_module
 from inspect import signature
+from typing import Any
 
+import torch
 from mmpretrain.models.utils import to_2tuple
 from torch import Tensor, nn
 
@@ -24,9 +27,10 @@ class ReducedTransformer(ReducedModel, TransformersHead):
     the loss includes :meth:`auxiliary_loss`.
     """
 
-    original: type[nn.Module]  # the class without token reduction
+    original: Any  # the class without token reduction
     inputs: tuple[str, ...]  # names of its inputs
     attn_pool = None
+    dtype: torch.dtype  # of the parameters
     family: TransformersFamily = property(lambda self: find_family(self.base))
     embed_dims = property(lambda self: self.base.config.hidden_size)
     img_size = property(lambda self: to_2tuple(self.base.config.image_size))
@@ -41,15 +45,15 @@ class ReducedTransformer(ReducedModel, TransformersHead):
         self.embedding_inputs = tuple(signature(embed).parameters)
 
     @property
-    def base(self) -> nn.Module:
+    def base(self) -> Any:
         """The model without classifier."""
-        children = self._modules.values()
+        children: Iterable[Any] = self._modules.values()
         return next((x for x in children if find_family(x)), self)
 
     @property
     def layers(self) -> nn.ModuleList:
         """The layers."""
-        part = self.base
+        part: Any = self.base
         for name in self.family.layers.split('.'):
             part = part._modules[name]  # this property hides the attribute
         return part
@@ -71,11 +75,11 @@ class ReducedTransformer(ReducedModel, TransformersHead):
         """Return the functions that run a layer."""
         return self.family.functions
 
-    def _grid(self, size: tuple[int, int]) -> tuple[int, ...]:
-        patch = to_2tuple(self.base.config.patch_size)
-        return tuple(x // y for x, y in zip(size, patch, strict=True))
+    def _grid(self, size: Sequence[int]) -> tuple[int, int]:
+        height, width = to_2tuple(self.base.config.patch_size)
+        return size[0] // height, size[1] // width
 
-    def embed(self, x: Tensor, **inputs) -> tuple[Tokens, tuple[int, ...]]:
+    def embed(self, x: Tensor, **inputs) -> tuple[Tokens, tuple[int, int]]:
         """See :class:`Reducible`; the embedding gets ``inputs``, too."""
         hw, num_prefix = self._grid(x.shape[-2:]), self.num_prefix
         x = self.base.embeddings(x.to(self.dtype), **inputs)
@@ -124,7 +128,7 @@ class ReducedTransformer(ReducedModel, TransformersHead):
 
     def run_base(
         self,
-        base: nn.Module,
+        base: Any,
         pixel_values: Tensor,
         output_hidden_states: bool | None = None,
         **inputs,
@@ -205,7 +209,7 @@ class ReducedTransformer(ReducedModel, TransformersHead):
 class WithTensors(nn.Module):
     """A model whose output is a tensor: scores, or pooled tokens."""
 
-    def __init__(self, model: ReducedTransformer):
+    def __init__(self, model: nn.Module):
         super().__init__()
         self.model = model
 
@@ -223,9 +227,7 @@ def with_tensors(model: nn.Module) -> nn.Module:
 
 
 @cache
-def reduced_transformer(
-    model_class: type[nn.Module],
-) -> type[ReducedTransformer]:
+def reduced_transformer(model_class: Any) -> type[ReducedTransformer]:
     """Return the reduced class of a class of Transformers.
 
     It keeps the name and the signature of ``forward``: Transformers looks at
@@ -243,6 +245,6 @@ def reduced_transformer(
     return type(model_class.__name__, (ReducedTransformer, model_class), names)
 
 
-def _new(model_class: type[nn.Module]) -> ReducedTransformer:
-    model_class = reduced_transformer(model_class)
-    return model_class.__new__(model_class)
+def _new(model_class: type) -> ReducedTransformer:
+    reduced = reduced_transformer(model_class)
+    return reduced.__new__(reduced)

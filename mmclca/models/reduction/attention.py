@@ -1,11 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 
 def at_least_float32(x: Tensor) -> Tensor:
@@ -142,10 +142,16 @@ class ParallelAttention:
     """Base for parallel attentions, which :func:`attend` runs sequentially.
 
     This is faster than joining them. They are joined only if the logits of all
-    heads are needed. A subclass defines ``each(x)``, which yields each
-    attention with its input from tokens (B, N, C), and ``joined()``, one
-    attention with all heads and the same output.
+    heads are needed.
     """
+
+    def each(self, x: Tensor) -> Iterator[tuple[nn.Module, Tensor]]:
+        """Yield each attention with its input from tokens (B, N, C)."""
+        raise NotImplementedError
+
+    def joined(self) -> nn.Module:
+        """Return one attention with all heads and the same output."""
+        raise NotImplementedError
 
 
 class MixedHeads:
@@ -154,6 +160,8 @@ class MixedHeads:
     A subclass defines ``attended(q, k, v, key_bias)``, an :class:`Attended`
     with the weights and values of mixed heads.
     """
+
+    attended: Callable[[Tensor, Tensor, Tensor, Tensor | None], Attended]
 
 
 def attention_logits(

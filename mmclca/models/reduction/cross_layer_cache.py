@@ -1,5 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from mmengine.model import BaseModule
@@ -82,7 +83,8 @@ class CrossLayerCache(BaseModule):
         self.num_protected = num_tokens * protect_clr
         last = {num_layers - 2} if recover_at_last else set()
         self.recover_at = sorted(last.union(reduce_at))
-        self.clr = self.clr_pos = None
+        self.clr: Any = None
+        self.clr_pos: Any = None
         if num_tokens:
             shape = (1, num_tokens, embed_dims)
             self.clr = nn.Parameter(torch.zeros(shape))

@@ -19,8 +19,9 @@ def check_per_stage(
         num_stages (int): Number of stages.
         entry_type (type): Type of the entries. Defaults to object, any.
     """
-    is_list = isinstance(values, Sequence) and len(values) == num_stages
-    if not (is_list and all(isinstance(x, entry_type) for x in values)):
+    entries = values if isinstance(values, Sequence) else ()
+    is_list = isinstance(values, Sequence) and len(entries) == num_stages
+    if not (is_list and all(isinstance(x, entry_type) for x in entries)):
         raise Error(
             f'{name}={values!r} must be {num_stages} values, one per stage '
             '(layer with a reduction)'
@@ -38,10 +39,13 @@ def list_keep_rates(
 ) -> tuple[float, ...]:
     """Return the keep rate of each stage; raise unless all are in (0, 1]."""
     # a text is a sequence, too
-    single = isinstance(keep_rate, str) or not isinstance(keep_rate, Sequence)
-    rates = (keep_rate,) * num_stages if single else tuple(keep_rate)
-    check_per_stage('keep_rate', rates, num_stages)
-    for rate in (keep_rate,) if single else rates:
+    if isinstance(keep_rate, Sequence) and not isinstance(keep_rate, str):
+        check_per_stage('keep_rate', keep_rate, num_stages)
+        rates = tuple(keep_rate)
+    else:
+        check_number(minimum=1e-6, maximum=1, keep_rate=keep_rate)
+        rates = (keep_rate,) * num_stages
+    for rate in rates:
         check_number(minimum=1e-6, maximum=1, keep_rate=rate)
     return rates
 

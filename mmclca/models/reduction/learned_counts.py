@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Token counts of DiffRate that training learns."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +17,8 @@ def straight_through(hard: Tensor, soft: Tensor) -> Tensor:
 
 class LearnedCount(nn.Module):
     """Learned number of patches to keep: P, P - granularity, and so on."""
+
+    candidates: Tensor
 
     def __init__(self, num_patches: int, granularity: int = 1):
         super().__init__()
@@ -46,7 +48,7 @@ class LearnedCounts(nn.Module):
         self.merge = LearnedCount(num_patches, granularity)
 
 
-def get_learned_counts(stages: Sequence[LearnedCounts]) -> tuple[int, int]:
+def get_learned_counts(stages: Iterable[LearnedCounts]) -> tuple[int, int]:
     """Return the token counts after pruning and after merging.
 
     Like given counts, they do not increase from stage to stage.

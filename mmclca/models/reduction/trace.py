@@ -92,8 +92,10 @@ class Merged:
         before = torch.arange(start, device=device)
         after = torch.arange(end, end + num_after, device=device)
         B = self.target.size(0)
-        target = (before.expand(B, -1), self.target + start)
-        target = torch.cat((*target, after.expand(B, -1)), dim=1)
+        target = torch.cat(
+            (before.expand(B, -1), self.target + start, after.expand(B, -1)),
+            dim=1,
+        )
         share = F.pad(self.share, (num_before, num_after), value=1.0)
         return Merged(target, share, end + num_after)
 

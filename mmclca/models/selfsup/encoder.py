@@ -91,6 +91,12 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
             self.patch_embed = self._build_stem(stem)
         self.rename_on_load()
 
+    # set by MAEViT
+    cls_token: nn.Parameter
+    num_layers: int
+    num_patches: int
+    pos_embed: nn.Parameter
+
     def _build_stem(self, stem: dict) -> nn.Module:
         built = build_stem(self, stem, self.patch_size)
         if not hasattr(built, 'visible'):

@@ -149,14 +149,14 @@ class MIRL(MAE):
     def __init__(self, backbone: dict, neck: dict, head: dict, **kwargs):
         encoder = MODELS.build(backbone)
         patch_size = encoder.patch_size
-        head = MODELS.build(head, default_args=dict(patch_size=patch_size))
-        if encoder.num_segments == 1 and head.mode in MODES[2:]:
+        built = MODELS.build(head, default_args=dict(patch_size=patch_size))
+        if encoder.num_segments == 1 and built.mode in MODES[2:]:
             raise Error(
-                f'mode={head.mode!r} needs a shallow and a deep half; set '
+                f'mode={built.mode!r} needs a shallow and a deep half; set '
                 'num_segments=2 or more'
             )
         neck = MODELS.build(neck, default_args=dict(encoder=encoder))
-        super().__init__(encoder, neck, head, **kwargs)
+        super().__init__(encoder, neck, built, **kwargs)
 
     def loss(self, inputs: Tensor, data_samples=None, **kwargs) -> dict:
         """Compute the losses by name, which add up to the total.

@@ -6,7 +6,7 @@ the decoders, M tokens of the memory, g (1 + V) for decoder g.
 """
 
 from math import isqrt
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -161,7 +161,7 @@ class MIRLDecoders(BaseModule):
         did: Literal['first', 'all'] | None = 'first',
         weight_norm: bool = True,
         *,
-        encoder: nn.Module,
+        encoder: Any,
     ):
         super().__init__()
         D, heads = decoder_embed_dims, decoder_num_heads

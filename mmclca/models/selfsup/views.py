@@ -52,8 +52,10 @@ def moco_v3_loss(
         tau (float): Temperature that divides the cosine similarities.
     """
     positives = torch.arange(len(q1), device=q1.device)
-    cosines = (
-        F.normalize(q, dim=1) @ F.normalize(k, dim=1).mT
+    first, second = (
+        F.cross_entropy(
+            F.normalize(q, dim=1) @ F.normalize(k, dim=1).mT / tau, positives
+        )
         for q, k in ((q1, k2), (q2, k1))
     )
-    return 2 * tau * sum(F.cross_entropy(x / tau, positives) for x in cosines)
+    return 2 * tau * (first + second)

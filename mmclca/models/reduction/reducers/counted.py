@@ -95,17 +95,19 @@ class CountedReducer(TokenReducer):
             )
         unset = dict.fromkeys(self.count_settings)
         unset['_num_tokens'] = unset.pop('num_tokens')  # behind a property
-        vars(self).update(unset | values)
+        self.__dict__.update(unset | values)
         self.note_limit()
 
     def note_limit(self) -> None:
         """Warn if the method cannot reach the counts."""
 
-    def check_counts(self, **counts: Sequence[int]) -> None:
+    def check_counts(self, **counts: Sequence[int] | None) -> None:
         """Raise unless each setting has one count per stage, never rising."""
         for name, values in counts.items():
             check_per_stage(name, values, self.num_stages)
-            for previous, count in pairwise([self.num_patches, *values]):
+            for previous, count in pairwise(
+                [self.num_patches, *(values or ())]
+            ):
                 check_integer(maximum=previous, **{name: count})
 
     def count_patches(self, stage: int, num_patches: int | None = None) -> int:

@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -96,7 +97,7 @@ class DiffRate(CountedReducer):
         self.clamp = clamp
         self.prune, self.merge = prune, merge
         self.target, self.loss_weight = target, loss_weight
-        self.stages = None
+        self.stages: Any = None  # a ModuleList of LearnedCounts
         steps = prune if merge is None else merge
         settings = keep_rate, num_tokens, steps, target
         if sum(setting is not None for setting in settings) > 1:
@@ -125,21 +126,25 @@ class DiffRate(CountedReducer):
         """
         if self.stages is not None:
             return get_learned_counts(self.stages[: stage + 1])
-        return self.prune and (self.prune[stage], self.merge[stage])
+        if self.prune is None or self.merge is None:
+            return None
+        return self.prune[stage], self.merge[stage]
 
     def count_patches(self, stage: int, num_patches: int | None = None) -> int:
-        if stage < 0 or self.steps(stage) is None:
+        steps = [self.steps(s) for s in range(stage + 1)]
+        counts = [min(pair) for pair in steps if pair is not None]
+        if not counts:
             return super().count_patches(stage, num_patches)
-        counts = [min(self.steps(s)) for s in range(stage + 1)]
         return min(num_patches or self.num_patches, *counts)
 
     def count_pruned(
         self, tokens: Tokens, stage: int, num_removed: int
     ) -> int:
         """Return how many of the removed tokens are dropped, not merged."""
-        if self.steps(stage) is None:
+        steps = self.steps(stage)
+        if steps is None:
             return num_removed - int(num_removed * self.merge_share)
-        pruned = self.count_left(tokens, stage - 1) - self.steps(stage)[0]
+        pruned = self.count_left(tokens, stage - 1) - steps[0]
         return min(max(0, pruned), num_removed)
 
     def after_attention(
@@ -191,15 +196,15 @@ class DiffRate(CountedReducer):
         """
         counts_at = dict(zip(self.reduce_at, self.stages, strict=True))
         C, left = self.embed_dims, 1 + self.num_patches
-        total = 0
+        total: Any = 0  # a tensor after a stage
         for layer in range(self.num_layers):
             entering = left
             if layer in counts_at:
                 counts = counts_at[layer]
                 steps = counts.prune() + 1, counts.merge() + 1
-                left = torch.stack(steps).detach().amin()
-                left = left.clamp(max=int(entering))
-                left = straight_through(left, sum(steps))
+                least = torch.stack(steps).detach().amin()
+                least = least.clamp(max=int(entering))
+                left = straight_through(least, sum(steps))
             attention = 4 * entering * C**2 + 2 * entering**2 * C
             total = total + attention + 8 * left * C**2
         return total / 1e9
