@@ -129,11 +129,11 @@ def _measure_groups(
     gmacs: Mapping[Candidate, float],
 ) -> Iterator[Throughput]:
     """Time ``AT_ONCE`` models with the baseline, which is yielded once."""
-    baseline, *others = candidates
+    baseline, *compared = candidates
     for batch in dict.fromkeys(batches):
         batch_setting = replace(setting, batch=batch)
-        for start in range(0, max(len(others), 1), AT_ONCE):
-            group = [baseline, *others[start : start + AT_ONCE]]
+        for start in range(0, max(len(compared), 1), AT_ONCE):
+            group = [baseline, *compared[start : start + AT_ONCE]]
             torch.compiler.reset()  # its number of models is limited
             seconds = steps.interleaved_seconds(
                 {x: steps.make_step(x, batch_setting) for x in group},

@@ -62,7 +62,7 @@ def get_info(name: str) -> UltraFGVCInfo:
         Error: If the dataset is unknown.
     """
     key = _simplify(str(name))
-    names = {_simplify(known): known for known in SETS}
+    names = {_simplify(title): title for title in SETS}
     name = names.get(key, name)
     check_choice(SETS, dataset=name)
     return SETS[name]

@@ -232,8 +232,8 @@ def _name_classes(
     Otherwise a class is named by its folder, or by its number from 1 if
     labels count from ``first_label``.
     """
-    found = (re.match(info.class_pattern, x.file_name) for x in images)
-    matches = [match for match in found if match]
+    tried = (re.match(info.class_pattern, x.file_name) for x in images)
+    matches = [match for match in tried if match]
     names = [image.listed_label for image in images]
     if len(matches) == len(images):
         names = [match[1] for match in matches]
