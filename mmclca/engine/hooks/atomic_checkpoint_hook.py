@@ -62,7 +62,7 @@ class AtomicCheckpointHook(CheckpointHook):
     ``backend_args`` or ``file_client_args`` are given.
 
     Logged values are stored as plain lists, see
-    :mod:`mmclca.engine.histories`.
+    ``mmclca.engine.histories``.
 
     Args:
         interval (int): Epochs or iterations between checkpoints. Defaults to
