@@ -31,3 +31,7 @@ def __getattr__(name: str):
     if name in _MODULES:
         return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]  # for completion and Sphinx

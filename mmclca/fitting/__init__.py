@@ -11,3 +11,7 @@ def __getattr__(name: str):
     if name in __all__:
         return getattr(import_module('mmclca.fitting.pipeline'), name)
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]  # for completion and Sphinx

@@ -123,7 +123,7 @@ def option(
 
 @dataclass(frozen=True)
 class FitOptions:
-    """Options of :func:`mmclca.fit`, checked and in the types of fit.json.
+    """Options of ``mmclca.fit``, checked and in the types of fit.json.
 
     Args:
         name (str, optional): Title of the report. Defaults to None: the name

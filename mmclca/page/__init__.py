@@ -15,3 +15,7 @@ def __getattr__(name: str):
         module = import_module(f'mmclca.page.{_MODULES[name]}')
         return getattr(module, name)
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]  # for completion and Sphinx
