@@ -3,12 +3,12 @@
 # distribution builds the wheel, twine checks both, and the wheel passes
 # tools/dev/smoke_test.py in an empty environment and another folder, both of
 # which are removed. Environment variables: PYTHON (default: python3),
-# EXTRAS (default: all), TORCH_INDEX (additional package index).
+# EXTRAS (default: all,onedl), TORCH_INDEX (additional package index).
 set -eu
 cd "$(dirname "$0")/../.."
 
 PYTHON=${PYTHON:-python3}
-EXTRAS=${EXTRAS:-all}
+EXTRAS=${EXTRAS:-all,onedl}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 

@@ -15,6 +15,7 @@ from marked_text import write_between
 from packaging.requirements import Requirement
 from setuptools.config.pyprojecttoml import load_file
 
+from mmclca.dependencies import MODULES
 from mmclca.utils.files import replace_text
 from mmclca.version import __version__
 
@@ -22,38 +23,31 @@ ROOT = Path(__file__).resolve().parents[2]
 RECIPE = ROOT / 'recipe/recipe.yaml'
 BEGIN = '  # begin requirements\n'
 END = '  # end requirements'
-# with the commands of users; conda packages have no extras
-EXTRAS = 'fit', 'openmmlab'
+EXTRAS = ('fit',)  # with the commands of users; conda packages have no extras
 CONDA_NAMES = {
     'matplotlib': 'matplotlib-base',
-    'mmcv-lite': 'mmcv',
+    'opencv-python': 'py-opencv',
     'torch': 'pytorch',
 }
-# upstream, which conda-forge has instead of the forks
-OPENMMLAB = {
-    'mmcv': '>=2.1,<2.4',
-    'mmengine': '>=0.10.7,<0.11',
-    'mmpretrain': '>=1.2,<1.4',
-}
+OPENMMLAB = 'mmcv', 'mmengine', 'mmpretrain'
 
 
 def list_requirements() -> list[str]:
     """Return the requirements for conda-forge, sorted."""
     project = load_file(ROOT / 'pyproject.toml')['project']
-    extras = project['optional-dependencies']
-    names, lines = [*EXTRAS], [*project['dependencies']]
-    needed = OPENMMLAB | {'python': '>=${{ python_min }}'}
-    while names:
-        lines += extras.get(names.pop(), [])
-        inner = [x for x in map(Requirement, lines) if x.name == 'mmclca']
-        names += [name for x in inner for name in x.extras]
-        lines = [x for x in lines if Requirement(x).name != 'mmclca']
+    lines = [*project['dependencies']]
+    for extra in EXTRAS:
+        lines += project['optional-dependencies'].get(extra, [])
+    needed = {name: MODULES[name][0] for name in OPENMMLAB}
+    needed['python'] = '>=${{ python_min }}'
     for requirement in map(Requirement, lines):
         if not requirement.name.startswith('onedl-'):
             name = CONDA_NAMES.get(requirement.name, requirement.name)
             bounds = sorted(map(str, requirement.specifier), reverse=True)
             needed[name] = ','.join(bounds)  # lower bound first
-    return sorted(f'{name} {bounds}' for name, bounds in needed.items())
+    return sorted(
+        f'{name} {bounds}'.strip() for name, bounds in needed.items()
+    )
 
 
 def main(sdist: Path | None = None) -> None:
