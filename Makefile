@@ -19,7 +19,7 @@ PARALLEL = -n $(JOBS) --dist loadfile
 QUICK = not slow and not gpu and not alone and not hostile
 
 .PHONY: help install demo test test-first test-slow test-hostile test-all \
-	test-oldest test-latest lint docs pictures sbom dist clean
+	test-oldest test-torch28 test-latest lint docs pictures sbom dist clean
 
 help:
 	@echo 'make demo         train, test and draw a small model on synthetic leaves'
@@ -29,6 +29,7 @@ help:
 	@echo 'make test-hostile kills, full disks and damaged files, in many tries'
 	@echo 'make test-all     all tests but hostile ones and those for a GPU'
 	@echo 'make test-oldest  the same with the oldest versions, in .venv-oldest'
+	@echo 'make test-torch28 the same with PyTorch 2.8, in .venv-torch28'
 	@echo 'make test-latest  the same with the newest versions, in .venv-latest'
 	@echo 'make lint         ruff, codespell and a search for duplicated code'
 	@echo 'make docs         the documentation site, in docs/_build/html'
@@ -70,6 +71,9 @@ test-all: install
 
 test-oldest:
 	$(MAKE) test-all VENV=.venv-oldest VERSIONS=oldest
+
+test-torch28:
+	$(MAKE) test-all VENV=.venv-torch28 VERSIONS=torch28
 
 test-latest:
 	$(MAKE) test-all VENV=.venv-latest VERSIONS=latest

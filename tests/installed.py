@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Versions of the installed packages, which decide what tests can run."""
+"""Skip tests by the installed versions."""
 
 from importlib.metadata import version
 

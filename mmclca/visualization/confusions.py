@@ -13,6 +13,7 @@ from torch import nn
 
 from mmclca.datasets.batches import Batch
 from mmclca.errors import Error
+from mmclca.utils.extras import require
 
 from .figures import Panel, draw_cells, draw_photo, save_figure
 
@@ -98,6 +99,7 @@ def draw_confusions(
 
 
 def _draw_matrix(figure, matrix, drawn_classes, classes) -> None:
+    require('sklearn', extra='pictures')
     from sklearn.metrics import ConfusionMatrixDisplay
 
     part = matrix[np.ix_(drawn_classes, drawn_classes)]

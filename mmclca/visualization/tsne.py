@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from mmclca.datasets.batches import Batch
 from mmclca.models.classifiers import extract_feature
+from mmclca.utils.extras import require
 from mmclca.utils.messages import warn
 
 from .figures import save_figure
@@ -55,6 +56,7 @@ def tsne(features: Tensor, **options) -> np.ndarray:
     ``init='random'``, ``random_state=0``. For few images, ``perplexity`` is
     reduced to a third of their number, with a message.
     """
+    require('sklearn', extra='pictures')
     from sklearn.manifold import TSNE
 
     defaults = dict(learning_rate=200.0, init='random', random_state=0)

@@ -35,7 +35,7 @@ def tarred():
 
 
 def tarred_by_version_7():
-    """Return an archive in the first format, which has no magic number."""
+    """Return an archive in the first format, without a magic number."""
     data = bytearray(tarred())
     data[257:265] = bytes(8)
     data[148:156] = b' ' * 8

@@ -198,7 +198,7 @@ def test_harmless_metadata_is_loaded(tmp_path):
 
 
 def allowed_names():
-    """Return the names that torch allows in pickles, and what they mean."""
+    """Return the names allowed in pickles by torch, with their meaning."""
     return (
         _weights_only_unpickler._get_allowed_globals()
         | _weights_only_unpickler._get_user_allowed_globals()

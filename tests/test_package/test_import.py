@@ -1,13 +1,18 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import re
+import sys
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from tiny_run import ROOT, run_python
 
 import mmclca
 from mmclca import dependencies
 from mmclca.dependencies import MODULES, check_dependencies
+
+if sys.version_info >= (3, 11):
+    import tomllib
 
 EVERYTHING = """
 import importlib, pkgutil, sys
@@ -21,17 +26,26 @@ print([name for name in sys.modules if name.startswith('mmcv.ops')])
 @pytest.fixture
 def installed(monkeypatch):
     """Installed versions by distribution, for tests to change."""
-    texts = (install for _, install, *_ in MODULES.values())
-    found = {}
-    for requirement in map(Requirement, texts):
+    versions = {}
+    for module in MODULES:
+        preferred = Requirement(module.distributions[0].requirement)
         (lowest,) = (
-            one.version
-            for one in requirement.specifier
-            if one.operator == '>='
+            bound.version
+            for bound in preferred.specifier
+            if bound.operator == '>='
         )
-        found[requirement.name] = lowest
-    monkeypatch.setattr(dependencies, 'installed_version', found.get)
-    return found
+        versions[preferred.name] = lowest
+    monkeypatch.setattr(dependencies, 'find_version', versions.get)
+    return versions
+
+
+@pytest.fixture
+def upstream(installed):
+    """Installed versions with upstream packages."""
+    for name in [name for name in installed if name.startswith('onedl-')]:
+        del installed[name]
+    installed |= dict(mmengine='0.10.7', mmcv='2.2.0', mmpretrain='1.2.0')
+    return installed
 
 
 def test_import_is_quiet_and_light(tmp_path):
@@ -62,19 +76,43 @@ def test_installed_versions_pass(recwarn):
     assert not [str(w.message) for w in recwarn]
 
 
-def test_modules_equal_declared_dependencies():
-    declared = (ROOT / 'pyproject.toml').read_text()
-    for _, install, *_ in MODULES.values():
-        assert f'"{install}"' in declared
+def read_declared():
+    """Return the versions in pyproject.toml, by distribution."""
+    project = tomllib.loads((ROOT / 'pyproject.toml').read_text())['project']
+    extras = project['optional-dependencies']
+    requirements = map(
+        Requirement,
+        project['dependencies'] + extras['onedl'] + extras['openmmlab'],
+    )
+    return {x.name: x.specifier for x in requirements}
 
 
-@pytest.mark.parametrize('version', ['0.7.0', '0.11.0', '1.0.0'])
+@pytest.mark.skipif(sys.version_info < (3, 11), reason='needs tomllib')
+def test_checked_versions_equal_the_declared_ones():
+    checked = {
+        distribution.name: SpecifierSet(distribution.versions)
+        for module in MODULES
+        for distribution in module.distributions
+    }
+    declared = read_declared()
+    assert declared.items() <= checked.items()
+    # further upstream distributions
+    variants = checked.keys() - declared.keys()
+    assert variants == {'mmengine-lite', 'mmcv', 'mmcv-full'}
+    for name in variants:
+        module = name.partition('-')[0]
+        assert checked[name] in (declared.get(module), checked['mmcv-lite'])
+
+
+@pytest.mark.parametrize('version', ['0.7.0', '0.10.8', '0.11.0', '1.0.0'])
 def test_wrong_version_is_refused(version, installed):
     installed['onedl-mmengine'] = version
-    message = f'mmengine {version} is installed, >=0.10.7,<0.11 is needed'
+    message = (
+        f'onedl-mmengine {version} is installed, >=0.10.12,<0.11 is needed'
+    )
     with pytest.raises(ImportError, match=message) as error:
         check_dependencies()
-    assert 'pip uninstall -y onedl-mmengine\n' in str(error.value)
+    assert 'uninstall' not in str(error.value)
     assert "pip install 'onedl-mmengine>=0.10.12,<0.11'" in str(error.value)
 
 
@@ -83,9 +121,9 @@ def test_error_lists_all_missing_packages(installed):
     with pytest.raises(ImportError) as error:
         check_dependencies()
     message = str(error.value)
-    assert 'mmcv is not installed; timm is not installed.' in message
+    assert 'onedl-mmcv is not installed; timm is not installed.' in message
     assert (
-        "  pip install 'onedl-mmcv>=2.3.6,<2.4' 'timm>=1.0.24,<2'" in message
+        "  pip install 'onedl-mmcv>=2.3.6,<2.4' 'timm>=1.0.11,<2'" in message
     )
     assert 'mmpretrain' not in message
 
@@ -97,12 +135,25 @@ def test_error_names_the_environment_if_nothing_is_installed(installed):
     assert 'pip install' in str(error.value)
 
 
-def test_upstream_alone_does_not_warn(installed, recwarn):
-    for name in ('mmengine', 'mmcv', 'mmpretrain'):
-        installed[name] = installed.pop(f'onedl-{name}')
-    installed['mmengine'] = '0.10.99rc1'
+def test_upstream_alone_does_not_warn(upstream, recwarn):
+    upstream['mmengine'] = '0.10.99rc1'
     check_dependencies()
     assert not recwarn.list
+
+
+def test_upstream_package_is_completed_by_upstream(upstream):
+    del upstream['mmcv']
+    with pytest.raises(ImportError) as error:
+        check_dependencies()
+    assert "  pip install 'mmcv-lite>=2.1,<2.3'" in str(error.value)
+
+
+def test_overwritten_files_are_replaced(upstream):
+    upstream['mmcv-lite'] = '2.0.1'
+    with pytest.raises(ImportError, match=r'mmcv-lite 2\.0\.1') as error:
+        check_dependencies()
+    assert 'pip uninstall -y mmcv-lite mmcv\n' in str(error.value)
+    assert "pip install 'mmcv-lite>=2.1,<2.3'" in str(error.value)
 
 
 @pytest.mark.slow

@@ -57,7 +57,7 @@ def test_environment_is_filled_once_and_after_changes(tree):
     first = install(tree)
     assert first.returncode == 0, first.stderr
     assert 'creating .venv with python3 (Python 3.12.0)' in first.stdout
-    wanted = 'pip install -c requirements/tested.txt -e .[dev]'
+    wanted = 'pip install -c requirements/tested.txt -e .[dev,onedl]'
     assert pip_calls(tree)[-1] == wanted
     calls = len(pip_calls(tree))
     assert '== .venv is up to date' in install(tree).stdout
@@ -74,7 +74,13 @@ def test_environment_is_filled_once_and_after_changes(tree):
 def test_install_adds_the_index_of_torch(tree):
     index = 'https://wheels.example/cpu'
     assert install(tree, TORCH_INDEX=index).returncode == 0
-    assert f'--extra-index-url {index} -e .[dev]' in pip_calls(tree)[-1]
+    assert f'--extra-index-url {index} -e .[dev,onedl]' in pip_calls(tree)[-1]
+
+
+def test_oldest_versions_are_those_of_upstream(tree):
+    assert install(tree, VERSIONS='oldest').returncode == 0
+    wanted = 'pip install -c requirements/oldest.txt -e .[test,openmmlab]'
+    assert pip_calls(tree)[-1] == wanted
 
 
 @pytest.mark.parametrize('index', ['', 'https://wheels.example/cpu'])

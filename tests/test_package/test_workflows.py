@@ -29,7 +29,7 @@ def test_tests_run_on_windows_and_macos():
     systems = job['strategy']['matrix']['system']
     assert systems == ['windows-latest', 'macos-latest']
     install, test = [step['run'] for step in job['steps'] if 'run' in step]
-    assert install == 'python -m pip install -e .[test]'
+    assert install == 'python -m pip install -e .[all,onedl,test]'
     folders = re.findall(r'tests/\S+', test)
     assert 'tests/test_package/test_platforms.py' in folders
     assert all((ROOT / folder).exists() for folder in folders)

@@ -5,6 +5,7 @@
 #   DISK_GB   required free disk space in GB (default: 10, mostly CUDA libraries)
 #   VENV      folder of the environment (default: .venv)
 #   VERSIONS  tested: requirements/tested.txt; oldest: requirements/oldest.txt;
+#             torch28: newest versions for PyTorch 2.8 (requirements/torch28.txt);
 #             locked: the tested versions, with hashes of all files;
 #             latest: newest versions that pyproject.toml allows (default: the
 #             versions of an existing VENV, else tested)
@@ -29,18 +30,30 @@ key() {
         requirements/*; } | cksum
 }
 
-# What limits pip to the versions asked for, as its options.
-limits() {
+# The oldest versions of OpenMMLab are those of upstream.
+extras() {
     case $VERSIONS in
-    tested | oldest) echo "-c requirements/$VERSIONS.txt" ;;
-    latest) echo '--upgrade --upgrade-strategy eager' ;;
-    locked) ;;
-    *) die "VERSIONS=$VERSIONS: expected tested, oldest, latest or locked" ;;
+    oldest) echo test,openmmlab ;;
+    *) echo dev,onedl ;;
     esac
 }
 
-is_new_enough() {
-    "$1" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null
+# What limits pip to the versions asked for, as its options.
+limits() {
+    case $VERSIONS in
+    tested | oldest | torch28) echo "-c requirements/$VERSIONS.txt" ;;
+    latest) echo '--upgrade --upgrade-strategy eager' ;;
+    locked) ;;
+    *) die "VERSIONS=$VERSIONS: expected tested, oldest, torch28, latest or locked" ;;
+    esac
+}
+
+# The oldest versions have no wheels for Python 3.13.
+is_suitable() {
+    "$1" -c 'import sys; oldest = sys.argv[1] == "oldest"
+version = sys.version_info
+sys.exit(version < (3, 10) or oldest and version >= (3, 13))' \
+        "$VERSIONS" 2>/dev/null
 }
 
 makes_venvs() { "$1" -c 'import ensurepip, venv' 2>/dev/null; }
@@ -53,15 +66,15 @@ Or use another interpreter: make install PYTHON=/path/to/python3"
 
 find_python() {
     if [ -n "${PYTHON:-}" ]; then
-        is_new_enough "$PYTHON" ||
-            die "PYTHON=$PYTHON is not a working Python 3.10 or newer."
+        is_suitable "$PYTHON" ||
+            die "PYTHON=$PYTHON is not a working Python 3.10 or newer (to 3.12 for VERSIONS=oldest)."
         makes_venvs "$PYTHON" || no_venv_module "$PYTHON"
         return
     fi
     without_venv=
     for PYTHON in python3 python3.13 python3.12 python3.11 python3.10 \
         python3.14 python; do
-        is_new_enough "$PYTHON" || continue
+        is_suitable "$PYTHON" || continue
         makes_venvs "$PYTHON" && return
         without_venv=${without_venv:-$PYTHON}
     done
@@ -112,7 +125,7 @@ install_limited() {
     "$VENV/bin/python" -m pip install 'pip>=23'
     # shellcheck disable=SC2086 # options are words
     "$VENV/bin/python" -m pip install $limits \
-        ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} -e '.[dev]'
+        ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} -e ".[$(extras)]"
 }
 
 # Installs the requirements of the lock whose names match a pattern, or not.

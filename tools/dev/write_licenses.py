@@ -20,7 +20,7 @@ PAGE = ROOT / 'docs/licenses.md'
 BEGIN = '<!-- table: write_licenses.py -->\n'
 END = '<!-- end of table -->'
 TITLES = ('package', 'version', 'license', 'libraries in the wheel')
-ROOT_EXTRAS = 'mmclca', ('all',)
+ROOT_EXTRAS = 'mmclca', ('all', 'onedl')
 # markers are evaluated for all of them
 SYSTEMS = [
     dict(python_version=f'3.{n}', python_full_version=f'3.{n}.9', **system)

@@ -15,7 +15,6 @@ from marked_text import write_between
 from packaging.requirements import Requirement
 from setuptools.config.pyprojecttoml import load_file
 
-from mmclca.dependencies import MODULES
 from mmclca.utils.files import replace_text
 from mmclca.version import __version__
 
@@ -23,13 +22,14 @@ ROOT = Path(__file__).resolve().parents[2]
 RECIPE = ROOT / 'recipe/recipe.yaml'
 BEGIN = '  # begin requirements\n'
 END = '  # end requirements'
-EXTRAS = ('fit',)  # with the commands of users; conda packages have no extras
+# with the commands of users; conda packages have no extras
+EXTRAS = ('fit', 'openmmlab', 'pictures')
 CONDA_NAMES = {
     'matplotlib': 'matplotlib-base',
+    'mmcv-lite': 'mmcv',
     'opencv-python': 'py-opencv',
     'torch': 'pytorch',
 }
-OPENMMLAB = 'mmcv', 'mmengine', 'mmpretrain'
 
 
 def list_requirements() -> list[str]:
@@ -37,11 +37,10 @@ def list_requirements() -> list[str]:
     project = load_file(ROOT / 'pyproject.toml')['project']
     lines = [*project['dependencies']]
     for extra in EXTRAS:
-        lines += project['optional-dependencies'].get(extra, [])
-    needed = {name: MODULES[name][0] for name in OPENMMLAB}
-    needed['python'] = '>=${{ python_min }}'
+        lines += project['optional-dependencies'][extra]
+    needed = {'python': '>=${{ python_min }}'}
     for requirement in map(Requirement, lines):
-        if not requirement.name.startswith('onedl-'):
+        if requirement.name != 'mmclca':  # combines other extras
             name = CONDA_NAMES.get(requirement.name, requirement.name)
             bounds = sorted(map(str, requirement.specifier), reverse=True)
             needed[name] = ','.join(bounds)  # lower bound first

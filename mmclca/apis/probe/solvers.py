@@ -15,6 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from mmclca.utils.extras import require
+
 
 class LinearClassifier(NamedTuple):
     """Linear layer for class scores: weight (K, D) and bias (K,)."""
@@ -45,6 +47,7 @@ def ridge(features, one_hot, weights, alphas) -> list[LinearClassifier]:
 
 def logistic(features, one_hot, weights, alphas) -> list[LinearClassifier]:
     """Fit multinomial logistic regression with scikit-learn."""
+    require('sklearn', extra='fit')
     from sklearn.linear_model import LogisticRegression
 
     mean = _mean(features, weights)

@@ -5,6 +5,7 @@
 """
 
 from mmclca.checkpoints.model_folder import ModelFolder
+from mmclca.utils.extras import require
 
 from .. import model_files
 from ..listing import Listing
@@ -18,6 +19,7 @@ def add_arguments(parser):
 
 def main(args):
     ModelFolder.open(args.folder)
+    require('jinja2', 'matplotlib', extra='fit')
     with model_files.quiet():
         from mmclca.fitting.report import write_report
 

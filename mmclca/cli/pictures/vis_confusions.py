@@ -22,8 +22,10 @@ def add_arguments(parser):
 
 def draw(args):
     from mmclca.datasets.batches import batches, build_dataset
+    from mmclca.utils.extras import require
     from mmclca.visualization import confusions
 
+    require('sklearn', extra='pictures')
     model, study = load_model(args, args.files), confusions
     dataset = build_dataset(model._config, args.split)
     read = batches(model, dataset, None, args.batch_size)

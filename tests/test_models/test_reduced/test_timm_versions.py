@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Parts that older versions of timm lack."""
+"""Parts that an older timm lacks."""
 
 import pytest
 import torch
