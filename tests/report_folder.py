@@ -112,7 +112,8 @@ def untested(known):
     nothing = dict.fromkeys(('recall', 'low', 'high'))
     per_class = {name: dict(nothing, n=1) for name in CLASSES}
     names = ('accuracy', 'low', 'high', 'macro_recall')
-    probe = dict(known['probe'], **dict.fromkeys(names), per_class=per_class)
+    probe = dict(known['probe'], folds=0, per_class=per_class)
+    probe |= dict.fromkeys(names)
     return dict(known, probe=probe, learning_curve=[], threshold=None)
 
 

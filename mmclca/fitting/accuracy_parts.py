@@ -119,7 +119,7 @@ class Estimate:
         alpha (float): Regularization strength.
         late_cls_weight (float): Weight of the second feature subset.
         temperature (float): Divisor of the scores.
-        folds (int): Number of folds.
+        folds (int): Number of folds; 0 if no photo could be tested.
         repeats (int): Number of repeats.
         accuracy (float, optional): Mean accuracy over repeats.
         low (float, optional): Lower bound of its interval.
@@ -144,22 +144,24 @@ class Estimate:
 
     def describe(self) -> AccuracyDescription:
         """Describe the accuracy, the tested photos and cross-validation."""
+        return AccuracyDescription(
+            describe_accuracy(self.accuracy, self.low, self.high),
+            describe_plainly(self.accuracy, self.low, self.high),
+            self._describe_method() if self.folds else (),
+            'Each photo was classified by models trained without it.',
+        )
+
+    def _describe_method(self) -> tuple[str, ...]:
         recalls = self.per_class.values()
         tested = [x.n for x in recalls if x.recall is not None]
         photos = f'on {plural(sum(tested), "photo")}'
         if len(tested) < len(recalls):
             photos += f' of {len(tested)} of {len(recalls)} classes'
-        method = (
+        return (
             f'{photos}, {self.folds}-fold cross-validation repeated '
             f'{self.repeats} times',
             f'(each fold trains on {1 - 1 / self.folds:.0%} of the photos, '
             'the saved model on all)',
-        )
-        return AccuracyDescription(
-            describe_accuracy(self.accuracy, self.low, self.high),
-            describe_plainly(self.accuracy, self.low, self.high),
-            method if self.accuracy is not None else (),
-            'Each photo was classified by models trained without it.',
         )
 
 

@@ -47,7 +47,7 @@ def make_record(
         alpha=1.0,
         late_cls_weight=0.0,
         temperature=1.0,
-        folds=3,
+        folds=0 if measured is UNMEASURED else 3,
         repeats=5,
         macro_recall=0.6,
         per_class={x: ClassRecall(n, r) for x, (n, r) in per_class.items()},
