@@ -69,7 +69,10 @@ class PhotoCost:
     machine: str | None = None
 
     def __post_init__(self):
-        if min(self.gmacs, self.gmacs_full, self.params) <= 0:
+        figures = [self.gmacs, self.gmacs_full, self.params]
+        if self.has_latency:
+            figures += [self.ms or 0, self.ms_full or 0]
+        if min(figures) <= 0:
             raise Error(f'cost has a figure that is not above 0: {self}')
 
     @property
@@ -87,7 +90,7 @@ class PhotoCost:
                 self.gmacs / self.gmacs_full,
             )
         ]
-        if self.ms and self.ms_full and self.runtime:
+        if self.ms and self.ms_full and self.runtime is not None:
             latency = CostFigure(
                 'Latency',
                 f'{digits(self.ms)} ms',
@@ -116,6 +119,11 @@ class ComparedWeights:
     gmacs: float | None = None
     ms: float | None = None
     accuracy: float | None = None
+
+    def __post_init__(self):
+        costs = (self.gmacs, self.ms)
+        if any(cost is not None and cost <= 0 for cost in costs):
+            raise Error(f'considered has a cost that is not above 0: {self}')
 
     def describe(self) -> str:
         """Describe the file, the model, its cost and its accuracy."""

@@ -78,3 +78,24 @@ def test_model_is_described_with_its_omitted_layers():
     description = 'ATC, keep rate 0.5, 160 px, first 3 of 4 layers'
     assert model.describe().lines == (description,)
     assert model.variant.layers == (0, 1, 2)
+
+
+@pytest.mark.parametrize(
+    'part, change',
+    [
+        ('cost', dict(params=0)),
+        ('cost', dict(ms=None)),
+        ('cost', dict(ms_full=-1.0)),
+        ('considered', dict(gmacs=0.0)),
+        ('considered', dict(gmacs=None, ms=-1.0)),
+    ],
+)
+def test_record_is_refused_if_a_cost_is_not_positive(part, change):
+    content = report_folder.facts()
+    compared = dict(source='a.pth', model='ATC', gmacs=0.5, accuracy=0.9)
+    content['considered'] = [compared]
+    FitRecord.from_json(content)
+    changed = compared if part == 'considered' else content[part]
+    changed |= change
+    with pytest.raises(mmclca.Error, match=f'{part} has'):
+        FitRecord.from_json(content)
