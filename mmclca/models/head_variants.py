@@ -168,7 +168,9 @@ class ConfigEdit:
             return
         reducer = self.backbone.get('reducer') or {}
         for name, value in reducer.items():
-            if isinstance(value, Sequence) and len(value) == len(reduce_at):
+            # one entry per stage; a text, such as the type, is not
+            is_list = isinstance(value, list | tuple)
+            if is_list and len(value) == len(reduce_at):
                 reducer[name] = value[: len(stages)]
 
 

@@ -239,6 +239,14 @@ def test_layer_fusion_removes_later_reductions():
     assert full['reducer'] is None and full['cache'] is None
 
 
+def test_layer_fusion_keeps_texts_as_long_as_the_number_of_stages():
+    name = 'mmclca.ATC'
+    layers = range(1, 1 + len(name))
+    reduced = with_reduction(plain(12), 'ATC', 0.9, reduce_at=layers)
+    made = with_layer_fusion(reduced, (0, 4))['backbone']
+    assert made['reducer']['type'] == name
+
+
 def test_layer_fusion_loads_weights_of_full_network():
     whole = build(classifier(vit(4)))
     weights = whole.state_dict()
