@@ -35,19 +35,19 @@ def has_torch(oldest: str) -> bool:
     return Version(Version(torch.__version__).base_version) >= Version(oldest)
 
 
-def require_torch(oldest: str, what: str, instead: str) -> None:
-    """Raise if torch is too old for something.
+def require_torch(oldest: str, feature: str, alternative: str) -> None:
+    """Raise if torch is too old for a feature.
 
     Args:
-        oldest (str): First version of torch that can do it.
-        what (str): What needs it, at the start of the message.
-        instead (str): What works without it.
+        oldest (str): First version of torch with the feature.
+        feature (str): Name of the feature, which starts the message.
+        alternative (str): Remedy with the installed version.
 
     Raises:
         ImportError: Names the installed and the needed version.
     """
     if not has_torch(oldest):
         raise ImportError(
-            f'{what} needs torch {oldest} or later, and torch '
-            f'{torch.__version__} is installed; {instead}'
+            f'{feature} needs torch {oldest} or later, and torch '
+            f'{torch.__version__} is installed; {alternative}'
         )
