@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Additions to a model with a confirmation."""
+"""Confirmation of additions to a model."""
 
 import io
 import sys

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Names of weights without a file."""
+"""Names of weights in timm, and of missing files."""
 
 import pytest
 import timm

@@ -210,7 +210,7 @@ def test_report_has_no_pictures_if_photos_are_gone(tmp_path):
     for path in (tmp_path / 'photos').iterdir():
         path.unlink()
     table = tmp_path / 'photographs.csv'
-    # a file name without UTF-8
+    # a file name in another encoding than UTF-8
     table.write_bytes(table.read_bytes().replace(b'/6 <i>', b'/6 \xff'))
     page = page_of(tmp_path)
     assert not page.every('img')
