@@ -109,6 +109,7 @@ def _check_runtimes(
     if not any(candidate.runtime in (ONNX, INT8) for candidate in candidates):
         return
     settings = dict(
+        train=setting.train,
         amp=setting.amp is not None,
         compile=setting.compile_mode is not None,
         device=setting.device != 'cpu',

@@ -9,7 +9,9 @@ import pytest
 import torch
 from tiny_run import CONFIG, ROOT, load_tool
 
-from mmclca.benchmark import steps, throughput
+from mmclca.benchmark import Candidate, Setting, steps, throughput
+from mmclca.benchmark.candidates import INT8
+from mmclca.errors import Error
 
 TOOL = ROOT / 'tools/benchmark/throughput.py'
 
@@ -92,6 +94,12 @@ def test_groups_share_the_baseline_without_repeating_it(
     tool(config, *variants, '--batch', 1)['main']()
     names = [row[1] for row in read_rows(capsys.readouterr().out)[1:]]
     assert names == ['TopK 0.5 + CLC', 'EViT 0.5', 'none']
+
+
+def test_onnx_runtime_is_refused_if_training_is_measured():
+    candidates = [Candidate('a', {}), Candidate('b', {}, runtime=INT8)]
+    with pytest.raises(Error, match='`train`'):
+        throughput.measure_throughput(candidates, Setting(train=True), [8])
 
 
 def test_model_is_left_out_if_out_of_memory(tool, config, capsys, monkeypatch):
