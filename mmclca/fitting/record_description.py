@@ -96,9 +96,9 @@ def _describe_further_accuracies(record: FitRecord) -> Iterator[str]:
 
 
 def _describe_class_sizes(record: FitRecord) -> Description:
-    """Describe the macro recall if classes differ in size."""
+    """Describe the macro recall if it was measured and classes are uneven."""
     recall = record.estimate.macro_recall
-    if not record.is_uneven:
+    if recall is None or not record.is_uneven:
         return Description()
     counts = [n for n in record.photos.counts.values() if n]
     advice = Advice('to weight classes equally', '--class-weights balanced')

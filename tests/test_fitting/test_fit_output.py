@@ -49,7 +49,7 @@ def make_record(
         temperature=1.0,
         folds=0 if measured is UNMEASURED else 3,
         repeats=5,
-        macro_recall=0.6,
+        macro_recall=None if measured is UNMEASURED else 0.6,
         per_class={x: ClassRecall(n, r) for x, (n, r) in per_class.items()},
         seconds=4.2,
         **measured,
@@ -97,6 +97,12 @@ def test_lines_have_a_note_only_if_it_applies(record, term):
             *result_lines(one, is_console=True),
         ]
         assert (term in '\n'.join(lines)) is is_printed
+
+
+def test_macro_recall_is_omitted_if_it_was_not_measured():
+    assert 'macro recall' in '\n'.join(result_lines(make_record(UNEVEN)))
+    unmeasured = make_record(UNEVEN, UNMEASURED)
+    assert 'macro recall' not in '\n'.join(result_lines(unmeasured))
 
 
 @pytest.mark.parametrize(
