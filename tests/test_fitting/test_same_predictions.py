@@ -83,8 +83,10 @@ def test_onnx_script_gives_the_same_rows(model, photos, run, tmp_path):
     tables = tmp_path / 'predict.csv', tmp_path / 'onnx.csv'
     run('predict', model, photos, '--topk', 3, '--out', tables[0])
     run('export', model)
-    words = [model / 'model.onnx', photos, '--out', tables[1]]
-    subprocess.run([sys.executable, INFER, *words], check=True)
+    words = [model / 'model.onnx', photos, '--topk', '3']
+    subprocess.run(
+        [sys.executable, INFER, *words, '--out', tables[1]], check=True
+    )
     check(*map(rows_of, tables[::-1]))
 
 
