@@ -8,6 +8,7 @@ import random
 import shutil
 import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -34,11 +35,15 @@ TAIL = [
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    """Cache folder."""
-    (tmp_path / 'disk').mkdir()
-    monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path / 'disk'))
-    return tmp_path / 'disk'
+def folder(monkeypatch):
+    """Cache folder.
+
+    Its path is short: workers open sockets there, whose paths have at most
+    107 bytes.
+    """
+    with tempfile.TemporaryDirectory() as path:
+        monkeypatch.setattr(tempfile, 'tempdir', path)
+        yield Path(path)
 
 
 @pytest.fixture
