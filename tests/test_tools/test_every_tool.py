@@ -126,6 +126,7 @@ ELSEWHERE = {
         'visualization/vis_reconstruction.py'
     ),
     'test_package/test_licenses.py': 'dev/write_licenses.py',
+    'test_package/test_metadata.py': 'dev/smoke_test.py dev/write_recipe.py',
     'test_package/test_package_limits.py': (
         'dev/count_habits.py dev/count_lines.py'
     ),
