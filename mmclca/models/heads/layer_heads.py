@@ -103,7 +103,10 @@ class CLAHead(Head):
         From tokens (B, 2, C) it uses CLS and ignores the distillation token.
         """
         first = [feat.unsqueeze(1).flatten(1, -2)[:, 0] for feat in feats]
-        return self.layers[:-1](torch.stack(first, dim=-1)).flatten(1)
+        tokens = torch.stack(first, dim=-1)
+        for layer in list(self.layers)[:-1]:  # a slice would be a new module
+            tokens = layer(tokens)
+        return tokens.flatten(1)
 
     def forward(self, feats: tuple[Tensor, ...]) -> Tensor:
         """Map G CLS tokens (B, C) to class scores (B, num_classes)."""
