@@ -107,8 +107,8 @@ def test_sweep_completes_if_killed_twice(folder):
     assert len(logs) == 4 + 1  # one more for the killed run
     resumed = [log for log in logs if 'resumed epoch' in log.read_text()]
     assert len(resumed) == 1
-    cells = [json.loads(path.read_text())['cell'] for path in results(root)]
-    assert {cell['clca'] for cell in cells} == {'base', 'clca'}
+    runs = [json.loads(path.read_text())['run'] for path in results(root)]
+    assert {run['clca'] for run in runs} == {'base', 'clca'}
 
 
 @pytest.mark.slow

@@ -249,8 +249,8 @@ def gradients():
     runs = [
         run
         for run in read_sweep('leaf40_why')
-        if run['cell']['variant'] == 'by-layer'
-        and run['cell']['backbone'] == 'deit-tiny-p16'
+        if run['run']['variant'] == 'by-layer'
+        and run['run']['backbone'] == 'deit-tiny-p16'
     ]
     table = collect_curves(runs)
     table = table[table.part != 'per_epoch']
