@@ -34,7 +34,7 @@ def cases(system):
 
 
 def weights(case):
-    """State dict of a case, with the names of its release."""
+    """State dict with the names of a case's release."""
     shapes = DATA['shapes'][case['shapes']]
     drawn = {k: draw(case['seed'], k, tuple(s)) for k, s in shapes.items()}
     scale = case.get('layer_scale')

@@ -73,7 +73,7 @@ def _without(capabilities):
 
 
 def full_disk(random, folder, size):
-    """Return a context of a disk refusing an output of ``size`` bytes."""
+    """Return a context whose disk refuses an output with ``size`` bytes."""
     return random.choice(
         [
             lambda: file_size_limit(random.randrange(size)),

@@ -18,7 +18,7 @@ def few_and_many(few: int, many: int):
 
 
 class Attack:
-    """Count the tries of an attack for the table at the end of the tests."""
+    """Count an attack's tries for the table at the end of the tests."""
 
     def __init__(self, record_property):
         self._record_property = record_property

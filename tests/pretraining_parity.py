@@ -18,7 +18,7 @@ each = partial(by_system, CASES)
 
 
 def encoder(case, prefix='', **options):
-    """Config of the encoder of a case, or of its teacher."""
+    """Config of a case's encoder or teacher."""
     dims = case[f'{prefix}embed_dim']
     return dict(
         type='mmclca.SegmentedMAEViT',
@@ -62,7 +62,7 @@ def mae(case, **options):
 
 
 def weights(case):
-    """The state dict of a case, by the names of its release."""
+    """The state dict by the names of a case's release."""
     return DRAWN.state_dict(case, SHAPES)
 
 
@@ -119,7 +119,7 @@ def mirl(case):
 
 
 def part(case, prefix):
-    """Weights of one of the networks of a case, without its prefix."""
+    """Weights of one network in a case, without its prefix."""
     named = weights(case).items()
     return {
         key.removeprefix(prefix): value

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Small vision transformers of timm, of every kind."""
+"""Small vision transformers of every kind in timm."""
 
 from functools import partial
 
@@ -86,7 +86,7 @@ def small_timm(kind='plain', **options):
 
 
 def photos(model, batch=3):
-    """Random images of the size of a model."""
+    """Random images at a model's size."""
     generator = torch.Generator().manual_seed(1)
     shape = batch, 3, *model.patch_embed.img_size
     return torch.randn(shape, generator=generator, dtype=torch.float64)

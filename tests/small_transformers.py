@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Small vision transformers of Transformers, of every supported class."""
+"""Small vision transformers of every supported class in Transformers."""
 
 import pytest
 import torch

@@ -96,7 +96,7 @@ def test_plain_classifier_loads_the_head_of_a_release(linear):
 
 @pytest.mark.parametrize('shape', [(5, 16), (16, 16)])
 def test_only_classifiers_count_as_unnamed(shape):
-    """A hidden layer of the shape of another matrix is no classifier."""
+    """A hidden layer shaped like another matrix is no classifier."""
     here = build(KINDS[0], dict(HEAD, hidden_dim=16))
     weights = here.state_dict()
     for name in [name for name in weights if name.startswith('head.')]:
@@ -124,7 +124,7 @@ def test_fitting_classifier_with_unknown_name_is_refused(kind, head, name):
 
 
 class OwnHead(ClsHead):
-    """Head of a user, with a name of its own for the classifier."""
+    """A user's head, with its own name for the classifier."""
 
     def __init__(self):
         super().__init__()

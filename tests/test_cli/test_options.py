@@ -48,7 +48,7 @@ def lines_of(command, parser):
 
 
 def read_arguments(line):
-    """Return command and choices by argument of a line of the golden file."""
+    """Return command and choices by argument in a line of the golden file."""
     command, _, arguments = line.partition(': ')
     matches = re.finditer(r'([^ (]+)(?:\(([^ ]*)\))?', arguments)
     return command, {x[1]: {*(x[2] or '').split('|')} for x in matches}

@@ -40,7 +40,7 @@ NARROW = dict(
 
 
 def classes_of(path):
-    """Return the number of classes of the dataset in a config name."""
+    """Return the number of classes in a config name's dataset."""
     return CLASSES[path.stem.split('_')[-1].split('-')[0]]
 
 

@@ -58,7 +58,7 @@ def repository(tmp_path):
 
 @pytest.fixture
 def run(repository, tmp_path):
-    """Run the words of a command in a copy of the working folder."""
+    """Run a command's words in a copy of the working folder."""
     (tmp_path / 'examples').mkdir()
     (tmp_path / 'examples' / TABLE.name).write_bytes(TABLE.read_bytes())
     commit = git('rev-parse', 'HEAD', cwd=repository)

@@ -49,7 +49,7 @@ def layers(number, N):
 
 
 def ends(P):
-    """MACs of embedding, final norm of CLS, and linear head."""
+    """MACs of embedding, final norm for CLS, and linear head."""
     return P * C**2 + C + 80 * C
 
 

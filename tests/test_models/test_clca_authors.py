@@ -66,7 +66,7 @@ def check_train_loss_and_gradients(case, model):
 
 
 def _norm(model, case, names):
-    """Gradient norm of our parameters for one of theirs."""
+    """Gradient norm of our parameters for one that they use."""
     params = dict(model.backbone.named_parameters())
     grads = [params[name].grad for name in names if name in params]
     if len(names) > 1 and case['model'].get('no_embed_class'):

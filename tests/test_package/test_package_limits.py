@@ -62,7 +62,7 @@ def list_imports(file):
 
 
 def get_level(module):
-    """Return the level of the package of a module, None if it has none."""
+    """Return the level of a module's package, None if it has none."""
     top, _, inner = module.partition('.')
     package = inner.partition('.')[0]
     is_ours = top == 'mmclca' and package in PACKAGES

@@ -48,7 +48,7 @@ ENDLESS = (
 
 @pytest.fixture
 def photos(tmp_path):
-    """Folder of photos of four classes, and of a hidden file."""
+    """Folder with photos of four classes and a hidden file."""
     folder = write_photos(tmp_path, per_class=2)
     (folder / 'ash/.hidden').touch()
     return folder

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Agreement of reduced models of timm with the full ones."""
+"""Agreement of timm's reduced models with the full ones."""
 
 import agreement
 import frozen

@@ -58,7 +58,7 @@ def write_release(folder, **options):
 
 
 def build_by_load(folder):
-    """Build the model of the config, with the weights of the file."""
+    """Build the config's model, with the weights of the file."""
     cfg = Config.fromfile(folder / 'tiny.py')
     preprocessor = dict(cfg.data_preprocessor, type='ClsDataPreprocessor')
     model = MODELS.build(dict(cfg.model, data_preprocessor=preprocessor))

@@ -31,7 +31,7 @@ def features(folder, paths):
 
 
 def changed(folder, **model):
-    """Config of the folder with changed parts of the model."""
+    """Config of the folder with changed parts in the model."""
     cfg = Config.fromfile(folder / 'tiny.py')
     cfg.model = dict(cfg.model, **model)
     return cfg

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Hooks and wrappers of the modules of a reduced model."""
+"""Hooks and wrappers of a reduced model's modules."""
 
 import pickle
 from copy import deepcopy

@@ -26,7 +26,7 @@ FEW_SHOT = (
 
 @pytest.fixture
 def pretrained(tmp_path):
-    """Encoder of a MIRL, and the checkpoint of the whole model."""
+    """A MIRL's encoder, and the checkpoint of the whole model."""
     model = build(mirl(2))
     path = str(tmp_path / 'pretrained.pth')
     torch.save({'state_dict': model.state_dict()}, path)
