@@ -164,6 +164,23 @@ def test_add_class_stops_if_features_are_missing_or_folder_is_in_use(
         copy.add_class(place / 'larch')
 
 
+def test_add_class_refuses_changed_photos_if_features_are_missing(place, copy):
+    photos, table = copy.folder / 'photos', copy.folder / 'photographs.csv'
+    shutil.copytree(place / 'photographs', photos)
+    text = table.read_text().replace(str(place / 'photographs'), str(photos))
+    table.write_text(text)
+    shutil.rmtree(copy.folder / 'features')
+    changed = min((photos / 'train/ash').iterdir())
+    content = changed.read_bytes()
+    Image.open(changed).rotate(90).save(changed)
+    with pytest.raises(ValueError, match=f'1 photos .*{changed.name}'):
+        copy.add_class(place / 'larch')
+    assert not [*copy.folder.glob('features/*/*')]
+    changed.write_bytes(content)
+    copy.add_class(place / 'larch')
+    assert copy.facts['counts']['larch'] == 4
+
+
 def test_add_class_counts_a_photo_once_if_its_file_has_changed(
     place, copy, tmp_path
 ):

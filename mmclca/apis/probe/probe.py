@@ -178,6 +178,16 @@ class Probe:
                 f'features of {len(closed)} images are missing, such as '
                 f'{closed[0]}; run fit again with `overwrite=True`'
             )
+        # their features would be stored under the digest of another content
+        changed = [
+            paths[i] for i in new if self._photo_files.is_changed(paths[i])
+        ]
+        if changed:
+            raise Error(
+                f'{len(changed)} photos have changed since the fit, or are '
+                f'missing, such as {changed[0]}; restore them, or run fit '
+                'again with `overwrite=True`'
+            )
         unread = self._keep_features(paths, digests, new, zoom) if new else {}
         require_readable(paths, unread)
         features = [cache[x] for i, x in enumerate(digests) if i not in unread]

@@ -157,8 +157,16 @@ class PhotoFiles:
         if self.may_open(path):
             return True
         # neither an address nor a pipe, which would be read
-        return os.path.isfile(path) and (
-            compute_sha256(path) == self.sha256[path]
+        return os.path.isfile(path) and not self.is_changed(path)
+
+    def is_changed(self, path: str) -> bool:
+        """Return whether a listed photo lacks the listed content.
+
+        Reads the file. Photos that are not listed are never changed.
+        """
+        return (
+            path in self.listed_paths
+            and compute_sha256(path) != self.sha256[path]
         )
 
 
