@@ -27,7 +27,7 @@ def find_runtime(runtime: str | None, device: str) -> str:
     """Select the runtime, a key in ``RUNTIMES``.
 
     The default is ONNX Runtime if installed, and PyTorch on a GPU, or if torch
-    is too old to export every model, which is reported.
+    is too old to export every model.
 
     Raises:
         ImportError: If ``runtime`` is 'onnx', and a package is missing or
@@ -40,16 +40,23 @@ def find_runtime(runtime: str | None, device: str) -> str:
         )
     if runtime is not None:
         return runtime
+    is_usable = _has_onnx_runtime(device) and has_torch(EXPORTS_LOOPS)
+    return 'onnx' if is_usable else 'pytorch'
+
+
+def warn_if_torch_is_old(device: str) -> None:
+    """Warn if only the version of torch rules out ONNX Runtime."""
+    if _has_onnx_runtime(device) and not has_torch(EXPORTS_LOOPS):
+        warn(
+            'latency is measured in PyTorch: ONNX Runtime needs torch '
+            f'{EXPORTS_LOOPS} or later, and torch {torch.__version__} is '
+            'installed'
+        )
+
+
+def _has_onnx_runtime(device: str) -> bool:
     on_cpu = torch.device(device).type == 'cpu'
-    if not (on_cpu and all(map(find_spec, NEEDED))):
-        return 'pytorch'
-    if has_torch(EXPORTS_LOOPS):
-        return 'onnx'
-    warn(
-        'latency is measured in PyTorch: ONNX Runtime needs torch '
-        f'{EXPORTS_LOOPS} or later, and torch {torch.__version__} is installed'
-    )
-    return 'pytorch'
+    return on_cpu and all(map(find_spec, NEEDED))
 
 
 def time_models(

@@ -5,7 +5,12 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
-from mmclca.benchmark.timing import RUNTIMES, find_runtime, time_models
+from mmclca.benchmark.timing import (
+    RUNTIMES,
+    find_runtime,
+    time_models,
+    warn_if_torch_is_old,
+)
 from mmclca.errors import Error
 from mmclca.evaluation.cost import count_config
 from mmclca.utils.messages import warn
@@ -34,6 +39,8 @@ def measure_latency(plan: Plan, cost: PhotoCost) -> PhotoCost:
     of PyTorch, unless the runtime was chosen.
     """
     runtime = find_runtime(plan.options.runtime, plan.device)
+    if plan.options.runtime is None:
+        warn_if_torch_is_old(plan.device)
     models: dict[Hashable, dict[str, Any]] = dict(
         enumerate(_list_models(plan))
     )

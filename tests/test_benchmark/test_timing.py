@@ -62,8 +62,12 @@ def earlier_torch(monkeypatch):
 
 def test_latency_is_that_of_pytorch_if_torch_is_too_old(earlier_torch, capsys):
     assert timing.find_runtime(None, 'cpu') == 'pytorch'
+    assert not capsys.readouterr().err  # it may be asked twice
+    timing.warn_if_torch_is_old('cpu')
     warning = capsys.readouterr().err
     assert 'PyTorch' in warning and '2.8.0' in warning and '2.11' in warning
+    timing.warn_if_torch_is_old('cuda')
+    assert not capsys.readouterr().err
 
 
 def test_onnx_runtime_is_refused_if_torch_is_too_old(earlier_torch):
