@@ -208,7 +208,7 @@ def training_step(
 def _compiled(function: Callable, mode: str | None) -> Callable:
     if mode is None:
         return function
-    require_torch(COMPILES, 'torch.compile', 'measure without --compile')
+    require_torch(COMPILES, 'torch.compile', 'measure in eager mode')
     # require one graph: a fallback to eager would go unnoticed
     compiled = torch.compile(function, mode=mode, fullgraph=True)
 

@@ -111,7 +111,7 @@ def _check_runtimes(
     settings = dict(
         train=setting.train,
         amp=setting.amp is not None,
-        compile=setting.compile_mode is not None,
+        compile_mode=setting.compile_mode is not None,
         device=setting.device != 'cpu',
     )
     for name, is_set in settings.items():

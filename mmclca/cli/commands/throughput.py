@@ -48,9 +48,14 @@ def add_conditions(parser):
     parser.add('--batch', 'batch sizes', [8], type=positive, nargs='+')
     amp = 'automatic mixed precision (default: float32)'
     parser.add('--amp', amp, choices=['bf16', 'fp16'])
-    mode = 'torch.compile mode: %(choices)s (default: eager)'
-    modes = dict(nargs='?', const='default', choices=MODES)
-    parser.add('--compile MODE', mode, **modes)
+    parser.add(
+        '--compile MODE',
+        'torch.compile mode: %(choices)s (default: eager)',
+        dest='compile_mode',
+        nargs='?',
+        const='default',
+        choices=MODES,
+    )
 
 
 def read_classifiers(paths):
@@ -86,7 +91,7 @@ def main(args):
         device=args.device or 'cpu',
         threads=args.threads,
         amp=args.amp,
-        compile_mode=args.compile,
+        compile_mode=args.compile_mode,
     )
     variants = benchmark.combine_methods(
         args.methods, args.keep_rates, CLCA[args.clca]
