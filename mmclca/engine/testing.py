@@ -12,7 +12,7 @@ from mmengine.runner import Runner
 from mmclca.errors import Error
 from mmclca.models import fuse, fusible
 
-from .hooks.class_count_hook import ClassCountHook, load_completely
+from .hooks.complete_weights_hook import CompleteWeightsHook
 
 # folder name in the ImageNet-V2 release
 V2 = 'imagenetv2-matched-frequency-format-val'
@@ -89,25 +89,14 @@ def average_runs(runs: list[dict]) -> dict:
 
 def register_hooks(runner: Runner, fused: bool = False) -> None:
     """Register the test hooks; ``fused`` adds branch fusion."""
-    counts = (isinstance(hook, ClassCountHook) for hook in runner.hooks)
-    hooks: list[Hook] = [] if any(counts) else [CompleteWeightsHook()]
+    hooks: list[Hook] = []
+    if not any(isinstance(hook, CompleteWeightsHook) for hook in runner.hooks):
+        hooks.append(CompleteWeightsHook())
     if fused:
         joined = FuseHook()
         hooks += [joined, UnfuseHook(joined)]
     for hook in hooks:
         runner.register_hook(hook)
-
-
-class CompleteWeightsHook(Hook):
-    """Stop before the first image if the head is untrained.
-
-    For configs without :class:`ClassCountHook`, which does so, too.
-    """
-
-    priority = 'HIGHEST'  # run before EMA swaps its weights in
-
-    def after_load_checkpoint(self, runner, checkpoint):
-        load_completely(runner, checkpoint)
 
 
 class FuseHook(Hook):

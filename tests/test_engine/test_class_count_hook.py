@@ -30,7 +30,7 @@ class Leaves(Dataset):
         raise AssertionError('an image was loaded')
 
 
-def build_runner(tmp_path, train=5, val=5, test=5):
+def build_runner(tmp_path, train=5, val=5, test=5, hook='ClassCountHook'):
     init_default_scope('mmpretrain')
     model = dict(
         type='ImageClassifier',
@@ -49,7 +49,7 @@ def build_runner(tmp_path, train=5, val=5, test=5):
         train_cfg=dict(by_epoch=True, max_epochs=1),
         **parts,
         optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.1)),
-        custom_hooks=[dict(type='mmclca.ClassCountHook')],
+        custom_hooks=[dict(type=f'mmclca.{hook}')],
         default_scope='mmpretrain',
     )
 
@@ -107,9 +107,10 @@ def test_head_without_num_classes_is_not_compared(tmp_path):
         runner.test()
 
 
-def test_plain_runner_does_not_test_an_untrained_head(tmp_path):
+@pytest.mark.parametrize('hook', ['ClassCountHook', 'CompleteWeightsHook'])
+def test_plain_runner_trains_but_does_not_test_a_new_head(tmp_path, hook):
     """MMEngine itself only logs the missing parameters."""
-    runner = build_runner(tmp_path)
+    runner = build_runner(tmp_path, hook=hook)
     file = tmp_path / 'a.pth'
     state = runner.model.state_dict()
     state = {k: x for k, x in state.items() if not k.startswith('head.')}
@@ -117,6 +118,10 @@ def test_plain_runner_does_not_test_an_untrained_head(tmp_path):
     runner._load_from = str(file)
     with pytest.raises(ValueError, match=r'2 parameters.*head\.fc\.weight'):
         runner.test()
+    training = build_runner(tmp_path, hook=hook)
+    training._load_from = str(file)
+    with pytest.raises(AssertionError, match='an image was loaded'):
+        training.train()
 
 
 @pytest.mark.parametrize(

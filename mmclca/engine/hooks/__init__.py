@@ -4,6 +4,7 @@ from .bank_hook import BankHook
 from .check_invalid_loss_hook import CheckInvalidLossHook
 from .class_count_hook import ClassCountHook
 from .compile_hook import CompileHook
+from .complete_weights_hook import CompleteWeightsHook
 from .drawing_hooks import ReconstructionHook, TokenVisualizationHook
 from .exact_resume_hook import ExactResumeHook
 from .gradient_stats_hook import EpochMaximaHook, GradientStatsHook
@@ -18,6 +19,7 @@ __all__ = [
     'CheckInvalidLossHook',
     'ClassCountHook',
     'CompileHook',
+    'CompleteWeightsHook',
     'EpochMaximaHook',
     'ExactResumeHook',
     'GradientStatsHook',

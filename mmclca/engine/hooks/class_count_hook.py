@@ -1,11 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from mmengine.hooks import Hook
-from mmengine.runner import BaseLoop, Runner
+from mmengine.runner import BaseLoop
 from mmpretrain.evaluation import Accuracy
 
 from mmclca.checkpoints.checkpoint import Checkpoint
 from mmclca.checkpoints.gate.stored_config import read_stored_classes
-from mmclca.checkpoints.load import load
 from mmclca.datasets.class_folders import check_folder_labels
 from mmclca.datasets.photos.spellings import normalize_name
 from mmclca.errors import Error
@@ -14,6 +12,8 @@ from mmclca.models.selfsup import Grafit
 from mmclca.registry import HOOKS
 from mmclca.utils.messages import join_first
 from mmclca.utils.wrappers import inner_model
+
+from .complete_weights_hook import CompleteWeightsHook
 
 NO_CLASS_NAMES = (
     'The {0} set has no class names, so their number cannot be compared with '
@@ -24,7 +24,7 @@ SETS = ('train', 'val', 'test')
 
 
 @HOOKS.register_module()
-class ClassCountHook(Hook):
+class ClassCountHook(CompleteWeightsHook):
     """Stop before the first iteration if data, head and weights disagree.
 
     All datasets, and a tested or resumed checkpoint, must have the
@@ -32,11 +32,10 @@ class ClassCountHook(Hook):
     Training also checks the validation dataset, which would otherwise fail
     only after the first epoch. A dataset without class names only causes a
     warning. A teacher is prepared for training and must have the same class
-    names. A tested checkpoint must have all parameters of the model: MMEngine
-    only logs missing ones, and would test a random head.
+    names. As in :class:`CompleteWeightsHook`, a tested checkpoint must have
+    all parameters of the model.
     """
 
-    priority = 'HIGHEST'  # before weights of another shape are refused
     loops, names = {}, {}
 
     def before_run(self, runner):
@@ -84,8 +83,7 @@ class ClassCountHook(Hook):
             raise Error(
                 'only weights found; use load_from=FILE without `resume`'
             )
-        if 'train' not in self.loops:
-            load_completely(runner, checkpoint)
+        super().after_load_checkpoint(runner, checkpoint)
 
     def _check_model(self, runner) -> None:
         """Compare the head and the metrics with the datasets."""
@@ -107,19 +105,6 @@ class ClassCountHook(Hook):
             )
         for name, loop in self.loops.items():
             _check_loop(name, loop, model)
-
-
-def load_completely(runner: Runner, checkpoint: dict) -> None:
-    """Load a checkpoint of a runner into its model; refuse an untrained head.
-
-    Args:
-        runner (Runner): The runner.
-        checkpoint (dict): The checkpoint. It gets the weights of the model,
-            which the runner loads again.
-    """
-    model = inner_model(runner.model)
-    load(model, checkpoint)
-    checkpoint['state_dict'] = model.state_dict()
 
 
 def _check_names(named: dict[str, tuple]) -> None:
