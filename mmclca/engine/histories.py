@@ -6,15 +6,54 @@ Plain lists can be read by ``torch.load(weights_only=True)``. The ``Runner``
 of mmengine resumes such checkpoints, with empty histories.
 """
 
+from dataclasses import asdict, dataclass
+from typing import Any
+
 import numpy as np
 from mmengine.logging import HistoryBuffer
 from mmengine.utils import apply_to
 
 from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.gate.json_parsing import parse_json
+from mmclca.errors import Error
 
 KEY = 'histories'  # in a checkpoint
 # contents from mmengine with plain values; other keys hold tensors
 PLAIN_KEYS = ('meta', 'message_hub', 'param_schedulers')
+
+
+@dataclass(frozen=True)
+class LoggedValues:
+    """Values of a history in a checkpoint.
+
+    Args:
+        values (list[float]): Logged values, which may be NaN.
+        counts (list[float]): Number of samples per value.
+        max_length (int): Maximum length of the history.
+    """
+
+    values: list
+    counts: list
+    max_length: int
+
+    @classmethod
+    def from_buffer(cls, history: HistoryBuffer) -> 'LoggedValues':
+        """Copy the values of a history."""
+        values, counts = history.data
+        return cls(values.tolist(), counts.tolist(), history.max_length)
+
+    def to_buffer(self) -> HistoryBuffer:
+        """Return the history of mmengine; raise Error without numbers."""
+        if len(self.values) != len(self.counts):
+            raise Error(
+                f'{len(self.values)} values have {len(self.counts)} counts'
+            )
+        try:
+            arrays = [np.array(x, float) for x in (self.values, self.counts)]
+        # for an integer that is too large, another object, and a text
+        except (OverflowError, TypeError, ValueError) as error:
+            raise Error(f'not numbers: {error}') from error
+        return HistoryBuffer(arrays[0], arrays[1], self.max_length)
 
 
 def store_histories(checkpoint: dict) -> None:
@@ -32,11 +71,7 @@ def store_histories(checkpoint: dict) -> None:
         )
     hub = checkpoint['message_hub']
     checkpoint[KEY] = {
-        name: dict(
-            values=history.data[0].tolist(),
-            counts=history.data[1].tolist(),
-            max_length=history.max_length,
-        )
+        name: asdict(LoggedValues.from_buffer(history))
         for name, history in hub['log_scalars'].items()
     }
     hub['log_scalars'] = {}
@@ -56,29 +91,22 @@ def restore_histories(checkpoint: dict) -> None:
         CheckpointError: If the lists are damaged.
     """
     histories = checkpoint.pop(KEY, {})
-    hub = checkpoint.get('message_hub')
-    if not histories or hub is None:
+    if not histories or checkpoint.get('message_hub') is None:
         return
     try:
-        buffers = {
-            name: HistoryBuffer(
-                np.array(history['values'], float),
-                np.array(history['counts'], float),
-                history['max_length'],
-            )
-            for name, history in histories.items()
-        }
-        hub['log_scalars'].update(buffers)
-        hub['resumed_keys'].update(dict.fromkeys(buffers, True))
-    except (
-        AssertionError,
-        AttributeError,
-        KeyError,
-        TypeError,
-        ValueError,
-    ) as error:
+        hub = parse_json(
+            dict[str, Any], checkpoint['message_hub'], 'message_hub'
+        )
+        logged = parse_json(dict[str, LoggedValues], histories, KEY)
+        resumed = parse_json(
+            dict[str, bool], hub.get('resumed_keys'), 'resumed_keys'
+        )
+        buffers = {name: values.to_buffer() for name, values in logged.items()}
+    except Error as error:
         raise CheckpointError(
             f'the logged values in {getattr(checkpoint, "name", "the file")} '
-            f'are damaged ({type(error).__name__}: {error}); resume from '
-            'another checkpoint'
+            f'are damaged ({error}); resume from another checkpoint'
         ) from error
+    hub['log_scalars'] = buffers
+    hub['resumed_keys'] = {**resumed, **dict.fromkeys(buffers, True)}
+    checkpoint['message_hub'] = hub

@@ -145,6 +145,8 @@ def test_numpy_values_become_plain():
         dict(loss=dict(values=[1], counts=[1, 1], max_length=9)),
         dict(loss=dict(values=['x'], counts=[1], max_length=9)),
         dict(loss=dict(values=[1], counts=[1], max_length='x')),
+        dict(loss=dict(values=[10**400], counts=[1], max_length=9)),
+        dict(loss=dict(values=[[1], 2], counts=[1, 1], max_length=9)),
     ],
 )
 def test_damaged_histories_are_refused(histories):
