@@ -5,8 +5,10 @@ import re
 
 import pytest
 import yaml
+from setuptools.config.pyprojecttoml import load_file
 from tiny_run import ROOT
 
+PROJECT = load_file(ROOT / 'pyproject.toml')['project']
 FILES = sorted(ROOT.glob('.github/workflows/*.yml'))
 TARGETS = re.findall(r'(?m)^([a-z-]+):', (ROOT / 'Makefile').read_text())
 
@@ -26,10 +28,11 @@ def test_workflow_runs_make_targets(file):
 def test_tests_run_on_windows_and_macos():
     jobs = yaml.safe_load((ROOT / '.github/workflows/test.yml').read_text())
     job = jobs['jobs']['systems']
-    systems = job['strategy']['matrix']['system']
-    assert systems == ['windows-latest', 'macos-latest']
+    systems = ' '.join(job['strategy']['matrix']['system'])
+    assert 'windows' in systems and 'macos' in systems
     install, test = [step['run'] for step in job['steps'] if 'run' in step]
-    assert install == 'python -m pip install -e .[all,onedl,test]'
+    (extras,) = re.findall(r'-e \.\[(\S+)\]', install)
+    assert {*extras.split(',')} <= PROJECT['optional-dependencies'].keys()
     folders = re.findall(r'tests/\S+', test)
     assert 'tests/test_package/test_platforms.py' in folders
     assert all((ROOT / folder).exists() for folder in folders)
