@@ -73,7 +73,8 @@ def fill(model):
         for parameter in model.double().parameters():
             parameter.normal_(std=0.1, generator=generator)
         for name, buffer in model.named_buffers():
-            buffer.fill_('var' in name)  # of batch normalization
+            if 'running' in name:  # of batch normalization
+                buffer.fill_('var' in name)
     return model.eval()
 
 

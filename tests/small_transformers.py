@@ -24,6 +24,7 @@ NAMES = (
     *('ViTModel', 'DeiTModel', 'Dinov2Model', 'Dinov2WithRegistersModel'),
     *('DeiTForImageClassificationWithTeacher', 'CLIPVisionModel'),
     *('CLIPVisionModelWithProjection', 'SiglipVisionModel'),
+    'DINOv3ViTModel',
 )
 
 
@@ -31,6 +32,8 @@ def small_transformer(name, num_labels=5, **options):
     """Build a supported model of Transformers, with random weights."""
     transformers = pytest.importorskip('transformers')
     family = name.split('For')[0].split('Model')[0].removesuffix('Vision')
+    if family == 'DINOv3ViT':
+        options = dict(num_register_tokens=3) | options
     options = SIZES | options
     if family in ('CLIP', 'Siglip'):
         kind = getattr(transformers, f'{family}VisionConfig')

@@ -2,6 +2,7 @@
 """The interface of a backbone with token reduction."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from math import prod
 
 import torch
@@ -14,7 +15,7 @@ from mmclca.utils.messages import check_ascending
 
 from ..reduction.attention import Attended, attend, project_qkv
 from ..reduction.reducers import TokenReducer
-from ..reduction.reducers.base import BackboneShape
+from ..reduction.reducers.base import BackboneShape, RotarySettings
 from ..reduction.tokens import Tokens
 from .base import ForeignWeights
 
@@ -251,10 +252,11 @@ class Reducible(ForeignWeights):
             num_layers=len(self.all_layers),
             reduce_at=self.reduce_at,
         )
-        built = MODELS.build(
-            reducer or dict(type='mmclca.TokenReducer'),
-            default_args=dict(backbone=backbone),
-        )
+        config = dict(reducer or dict(type='mmclca.TokenReducer'))
+        names = {field.name for field in fields(RotarySettings)}
+        rotary = {name: config.pop(name) for name in names & config.keys()}
+        built = MODELS.build(config, default_args=dict(backbone=backbone))
+        built.rotary = RotarySettings(**rotary)
         self.check_reducer(built)
         return built
 

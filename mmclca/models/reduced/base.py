@@ -14,7 +14,7 @@ from ..backbones import Reducible
 from ..heads import CLAHead
 from ..reduction.attention import Attended
 from ..reduction.tokens import Tokens
-from .calls import call, delegate, same_shape
+from .calls import AttentionInputs, call, delegate, same_shape
 
 
 class LayerFunctions(NamedTuple):
@@ -23,10 +23,9 @@ class LayerFunctions(NamedTuple):
     Args:
         normalize (Callable): Maps a layer and tokens (B, N, C) to the input of
             the attention.
-        project (Callable): Maps a layer, this input and ``key_bias`` to an
-            :class:`Attended`.
-        attend (Callable): Maps a layer, this input, ``key_bias`` and
-            ``softmax`` to the output of the attention and an
+        project (Callable): Maps a layer, this input and
+            :class:`AttentionInputs` to an :class:`Attended`.
+        attend (Callable): Maps the same to the output of the attention and an
             :class:`Attended`.
         scale (Callable): Maps a layer and this output to the update of the
             residual stream.
@@ -34,8 +33,8 @@ class LayerFunctions(NamedTuple):
     """
 
     normalize: Callable[[Any, Tensor], Tensor]
-    project: Callable[[Any, Tensor, Tensor | None], Attended]
-    attend: Callable[..., tuple[Tensor, Attended]]
+    project: Callable[[Any, Tensor, AttentionInputs], Attended]
+    attend: Callable[[Any, Tensor, AttentionInputs], tuple[Tensor, Attended]]
     scale: Callable[[Any, Tensor], Tensor]
     ffn: Callable[[Any, Tensor], Tensor]
 
@@ -136,7 +135,8 @@ class ReducedModel(Reducible):
         """See :class:`Reducible`."""
         functions = self.get_functions(layer)
         x = self.normalize(layer, tokens.features)
-        y, attended = functions.attend(layer, x, key_bias, softmax)
+        inputs = AttentionInputs(key_bias, tokens.rotary, softmax)
+        y, attended = functions.attend(layer, x, inputs)
         return tokens.features + functions.scale(layer, y), attended
 
     def ffn_block(self, layer: nn.Module, x: Tensor) -> Tensor:
@@ -146,7 +146,8 @@ class ReducedModel(Reducible):
     def project(self, layer: nn.Module, tokens: Tokens, key_bias) -> Attended:
         """See :class:`Reducible`."""
         x = self.normalize(layer, tokens.features)
-        return self.get_functions(layer).project(layer, x, key_bias)
+        inputs = AttentionInputs(key_bias, tokens.rotary)
+        return self.get_functions(layer).project(layer, x, inputs)
 
     def _run_layer(self, layer, tokens: Tokens, stage: int | None) -> Tokens:
         """Call a layer as a module, so that its hooks run."""
@@ -225,11 +226,13 @@ class ReducedModel(Reducible):
     def reset_classifier(
         self, num_classes: int, global_pool: str | None = None
     ) -> None:
-        """See timm; a CLA head stays one."""
+        """See timm; a CLA head stays one, without classes its features."""
         if not self.has_cla:
             return super().reset_classifier(num_classes, global_pool)
         self.num_classes, inputs = num_classes, len(self.out_indices)
-        head = CLAHead(num_classes, self.embed_dims, inputs)
+        head = CLAHead(num_classes or 1, self.embed_dims, inputs)
+        if not num_classes:
+            head.layers[-1] = nn.Identity()
         self.head = self._match(head)
 
     def set_grad_checkpointing(self, enable: bool = True) -> None:

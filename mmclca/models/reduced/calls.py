@@ -4,12 +4,14 @@
 from collections.abc import Callable
 from functools import cache
 from inspect import Parameter, signature
+from typing import NamedTuple
 
 from torch import Tensor, nn
 
 from mmclca.errors import Error
 
 from ..reduction.attention import Attended
+from ..reduction.rotary import Rotary
 
 HOOKS = ('_forward_hooks', '_forward_pre_hooks')
 HOOKS += ('_backward_hooks', '_backward_pre_hooks')
@@ -96,30 +98,51 @@ def call(module: nn.Module, x: Tensor, function: Callable, **inputs) -> tuple:
     return output, results[-1]
 
 
+class AttentionInputs(NamedTuple):
+    """What an attention needs besides the tokens.
+
+    Args:
+        key_bias (Tensor, optional): See :class:`Attended`.
+        rotary (Rotary, optional): See :class:`Tokens`.
+        softmax (Callable, optional): See :meth:`TokenReducer.softmax`.
+    """
+
+    key_bias: Tensor | None = None
+    rotary: Rotary | None = None
+    softmax: Callable | None = None
+
+    def attended(self, q: Tensor, k: Tensor, v: Tensor) -> Attended:
+        """Rotate queries and keys (B, H, N, D), if they have positions."""
+        if self.rotary is None:
+            return Attended(q, k, v, self.key_bias)
+        return self.rotary.attended(q, k, v, self.key_bias)
+
+
 def call_attention(
     attn: nn.Module,
     x: Tensor,
     attend: Callable,
-    key_bias: Tensor | None,
-    softmax: Callable | None,
-    mask: str,
+    inputs: AttentionInputs,
+    names: dict[str, str],
 ) -> tuple[Tensor, Attended]:
     """Call an attention with its hooks.
 
     Args:
         attn (nn.Module): The attention, see :func:`call`.
         x (Tensor): Normalized tokens (B, N, C).
-        attend (Callable): Maps attention, tokens, ``key_bias`` and
-            ``softmax`` to output and :class:`Attended`.
-        key_bias (Tensor, optional): See :class:`Attended`.
-        softmax (Callable, optional): See :meth:`TokenReducer.softmax`.
-        mask (str): Argument of the attention for ``key_bias``.
+        attend (Callable): Maps attention, tokens and ``inputs`` to output and
+            :class:`Attended`.
+        inputs (AttentionInputs): Further inputs.
+        names (dict[str, str]): Names of further inputs, by the argument of
+            the attention that hooks may change.
     """
 
-    def function(attn, x, **inputs):
-        return attend(attn, x, inputs[mask], softmax)
+    def function(attn, x, **arguments):
+        changed = {names[name]: value for name, value in arguments.items()}
+        return attend(attn, x, inputs._replace(**changed))
 
-    return call(attn, x, function, **{mask: key_bias})
+    arguments = {key: getattr(inputs, name) for key, name in names.items()}
+    return call(attn, x, function, **arguments)
 
 
 def kept_hooks(model: nn.Module) -> dict[int, Callable]:

@@ -42,9 +42,10 @@ def reduce_tokens(
     changed.
 
     Args:
-        model (nn.Module): timm's ``VisionTransformer`` or
-            ``VisionTransformerDistilled``, or a ViT, DeiT, DINOv2, CLIP or
-            SigLIP of Transformers, with or without classifier.
+        model (nn.Module): timm's ``VisionTransformer``,
+            ``VisionTransformerDistilled`` or ``Eva`` (DINOv3, EVA-02), or a
+            ViT, DeiT, DINOv2, DINOv3, CLIP or SigLIP of Transformers, with or
+            without classifier.
         method (str, optional): Registered reducer, see :func:`list_methods`.
             Defaults to 'ToMe', which needs no training and no class token.
             None: no reduction, equal to the original.
@@ -61,7 +62,8 @@ def reduce_tokens(
             CLA head, both without trained weights. Defaults to False.
         copy (bool): Whether to copy the parameters, instead of sharing those
             of the original. Defaults to False.
-        **settings: Further settings of the reducer.
+        **settings: Further settings of the reducer; with rotary positions,
+            also those of :class:`RotarySettings`.
 
     Raises:
         Error: If the model is not supported, a layer is outside the

@@ -6,7 +6,9 @@ from collections.abc import Collection
 from inspect import isroutine
 from typing import Any, NoReturn
 
+import timm
 from timm.models.deit import VisionTransformerDistilled
+from timm.models.eva import Eva
 from timm.models.vision_transformer import ParallelThingsBlock
 from timm.models.vision_transformer import VisionTransformer as TimmViT
 from torch import nn
@@ -16,9 +18,12 @@ from mmclca.utils.messages import join_first, warn
 
 from .base import ReducedModel
 from .calls import accepts_run
-from .timm_layers import LAYER_FUNCTIONS
-from .timm_versions import ATTENTIONS
-from .timm_vit import POOLS, ReducedDistilledViT, ReducedViT
+from .rotary_angles import ANGLES
+from .timm_eva import ReducedEva
+from .timm_eva_layers import EVA_FUNCTIONS
+from .timm_model import LAYER_FUNCTIONS, POOLS
+from .timm_versions import ATTENTIONS, EVA_ATTENTIONS, EVA_SINCE, supports_eva
+from .timm_vit import ReducedDistilledViT, ReducedViT
 from .transformers_families import TRANSFORMERS
 from .transformers_vit import reduced_transformer
 
@@ -26,13 +31,18 @@ TIMM: dict[type, type[ReducedModel]] = {
     TimmViT: ReducedViT,
     VisionTransformerDistilled: ReducedDistilledViT,
 }
+if supports_eva():
+    TIMM[Eva] = ReducedEva
 EXPECTED = (
-    'expected VisionTransformer or VisionTransformerDistilled of timm, or '
-    'ViT, DeiT, DINOv2, CLIP or SigLIP of Transformers'
+    'expected VisionTransformer, VisionTransformerDistilled or Eva of timm, '
+    'or ViT, DeiT, DINOv2, DINOv3, CLIP or SigLIP of Transformers'
 )
 REASONS = {  # by pattern of the class name
+    '^Eva$': (
+        f'it needs timm {EVA_SINCE} or later, and timm {timm.__version__} is '
+        f'installed: pip install "timm>={EVA_SINCE}"'
+    ),
     'Beit|Data2Vec|RelPos': 'its attention has a bias per pair of positions',
-    'DINOv3|Eva': 'its layers may rotate queries and keys by patch position',
     'SAM|Swin': 'its attention is limited to windows of the patch grid',
 }
 
@@ -78,19 +88,25 @@ def _check_blocks(model: Any) -> None:
             attns = {f'{name}.attn': block.attn}
         else:
             continue  # the block is an attention itself
+        is_eva = block_class in EVA_FUNCTIONS
+        classes = EVA_ATTENTIONS if is_eva else ATTENTIONS
         for attn_name, attn in attns.items():
-            _check_attention(attn, attn_name)
-    if model.attn_pool is not None:
-        _original(model.attn_pool, POOLS, 'attn_pool')
+            _check_attention(attn, classes, attn_name)
+    for name, classes in (('attn_pool', POOLS), ('rope', ANGLES)):
+        part = model._modules.get(name)
+        if part is not None:
+            _original(part, classes, name)
 
 
-def _check_attention(attn: nn.Module, name: str) -> None:
+def _check_attention(
+    attn: nn.Module, classes: tuple[type[nn.Module], ...], name: str
+) -> None:
     """Refuse another attention, or a wrapper that stops keyword arguments."""
-    inside = [part for part in attn.modules() if isinstance(part, ATTENTIONS)]
-    if isinstance(attn, ATTENTIONS) or not inside:
-        _original(attn, ATTENTIONS, name)
+    inside = [part for part in attn.modules() if isinstance(part, classes)]
+    if isinstance(attn, classes) or not inside:
+        _original(attn, classes, name)
     elif accepts_run(attn):
-        _original(inside[0], ATTENTIONS, name)
+        _original(inside[0], classes, name)
     else:
         _refuse(
             attn,

@@ -11,9 +11,10 @@ from torch import Tensor, nn
 
 from ..reduction.attention import Attended, DiffAttended, JoinedAttended
 from .base import LayerFunctions
-from .calls import call, call_attention
+from .calls import AttentionInputs, call, call_attention
 from .timm_versions import DIFF_ATTENTIONS, DIFF_BLOCKS
 
+ARGUMENTS = dict(attn_mask='key_bias')  # of timm's attention
 DIFFERENTIAL = DIFF_ATTENTIONS + DIFF_BLOCKS
 
 
@@ -53,58 +54,83 @@ def _weigh_and_drop(
     return drop(weights)
 
 
-def _project(attn: nn.Module, x: Tensor, key_bias: Tensor | None) -> Attended:
+def find_attention(attn: nn.Module) -> Any:
+    """Return an attention itself, or the attention in a wrapper."""
+    return next(part for part in attn.modules() if hasattr(part, 'qkv'))
+
+
+def _project(attn: nn.Module, x: Tensor, inputs: AttentionInputs) -> Attended:
     """Return queries, keys and values of an attention or its wrapper."""
-    attn = next(part for part in attn.modules() if hasattr(part, 'qkv'))
-    return split_heads(attn, attn.qkv(x).chunk(3, dim=2), key_bias)
+    attn = find_attention(attn)
+    return split_heads(attn, attn.qkv(x).chunk(3, dim=2), inputs.key_bias)
 
 
-def project_block(layer: Any, x: Tensor, key_bias) -> Attended:
+def project_block(layer: Any, x: Tensor, inputs: AttentionInputs) -> Attended:
     """Return queries, keys and values of a ``Block``."""
-    return _project(layer.attn, x, key_bias)
+    return _project(layer.attn, x, inputs)
 
 
-def attend_block(layer: Any, x: Tensor, key_bias, softmax):
+def attend_block(
+    layer: Any, x: Tensor, inputs: AttentionInputs
+) -> tuple[Tensor, Attended]:
     """Run the attention of a ``Block``."""
-    return _call(layer.attn, x, key_bias, softmax)
+    return _call(layer.attn, x, inputs)
 
 
-def _call(attn: nn.Module, x: Tensor, key_bias: Tensor | None, softmax):
+def _call(
+    attn: nn.Module, x: Tensor, inputs: AttentionInputs
+) -> tuple[Tensor, Attended]:
     """Call timm's ``Attention`` or ``DiffAttention``."""
-    return call_attention(attn, x, _attend, key_bias, softmax, 'attn_mask')
+    return call_attention(attn, x, _attend, inputs, ARGUMENTS)
 
 
 def _attend(
-    attn: nn.Module, x: Tensor, key_bias: Tensor | None, softmax
+    attn: nn.Module, x: Tensor, inputs: AttentionInputs
 ) -> tuple[Tensor, Attended]:
     """Run timm's ``Attention`` or ``DiffAttention``."""
-    attended = _project(attn, x, key_bias)
+    attended = _project(attn, x, inputs)
+    return finish_attention(attn, x, attended, inputs.softmax), attended
+
+
+def finish_attention(
+    attn: Any, x: Tensor, attended: Attended, softmax: Callable | None
+) -> Tensor:
+    """Return the output of an attention, (B, N, C).
+
+    Args:
+        attn (nn.Module): The attention.
+        x (Tensor): Its input, (B, N, C).
+        attended (Attended): Its queries, keys and values.
+        softmax (Callable, optional): See :meth:`TokenReducer.softmax`.
+    """
     y = weighted(attn, attended, softmax)
     parts = attn._modules  # norm since timm 1.0.16, gate after 1.0.27
     if 'norm' in parts:
         y = parts['norm'](y)
     if parts.get('gate') is not None:
         y = y * parts['gate'](x).sigmoid()
-    return attn.proj_drop(attn.proj(y)), attended
+    return attn.proj_drop(attn.proj(y))
 
 
-def project_branches(layer: Any, x: Tensor, key_bias) -> Attended:
+def project_branches(
+    layer: Any, x: Tensor, inputs: AttentionInputs
+) -> Attended:
     """Return queries, keys and values of a ``ParallelThingsBlock``."""
     return JoinedAttended(
         [
-            _project(branch.attn, branch.norm(x), key_bias)
+            _project(branch.attn, branch.norm(x), inputs)
             for branch in layer.attns
         ]
     )
 
 
 def attend_branches(
-    layer: Any, x: Tensor, key_bias: Tensor | None, softmax: Callable | None
+    layer: Any, x: Tensor, inputs: AttentionInputs
 ) -> tuple[Tensor, Attended]:
     """Run the attentions of a ``ParallelThingsBlock`` with their norms."""
 
     def attend(branch, x):
-        y, attended = _call(branch.attn, branch.norm(x), key_bias, softmax)
+        y, attended = _call(branch.attn, branch.norm(x), inputs)
         return branch.drop_path(branch.ls(y)), attended
 
     branches = [call(branch, x, attend) for branch in layer.attns]
@@ -112,13 +138,17 @@ def attend_branches(
     return sum(updates), JoinedAttended([part for _, part in branches])
 
 
-def project_fused(layer: nn.Module, x: Tensor, key_bias) -> Attended:
+def project_fused(
+    layer: nn.Module, x: Tensor, inputs: AttentionInputs
+) -> Attended:
     """Return queries, keys and values of a ``ParallelScalingBlock``."""
     _, *qkv = layer.in_proj(x).split(layer.in_split, dim=-1)
-    return split_heads(layer, qkv, key_bias)
+    return split_heads(layer, qkv, inputs.key_bias)
 
 
-def attend_and_feed(layer: nn.Module, x: Tensor, key_bias, softmax):
+def attend_and_feed(
+    layer: nn.Module, x: Tensor, inputs: AttentionInputs
+) -> tuple[Tensor, Attended]:
     """Run a ``ParallelScalingBlock``, also with differential attention.
 
     As attention and FFN are parallel, tokens are reduced after both.
@@ -126,8 +156,8 @@ def attend_and_feed(layer: nn.Module, x: Tensor, key_bias, softmax):
     hidden, *qkv = layer.in_proj(x).split(layer.in_split, dim=-1)
     if layer.mlp_bias is not None:
         hidden = hidden + layer.mlp_bias
-    attended = split_heads(layer, qkv, key_bias)
-    y = weighted(layer, attended, softmax)
+    attended = split_heads(layer, qkv, inputs.key_bias)
+    y = weighted(layer, attended, inputs.softmax)
     hidden = layer.mlp_drop(layer.mlp_act(hidden))
     out_proj = layer._modules.get('out_proj')  # since timm 1.0.24
     if out_proj is not None:
@@ -147,7 +177,7 @@ SCALING = LayerFunctions(
     lambda x, y: x.drop_path(x.ls(y)),
     same,
 )
-LAYER_FUNCTIONS = {
+VIT_FUNCTIONS = {
     vit.Block: LayerFunctions(
         lambda x, y: x.norm1(y),
         project_block,
@@ -171,4 +201,4 @@ LAYER_FUNCTIONS = {
     ),
     vit.ParallelScalingBlock: SCALING,
 }
-LAYER_FUNCTIONS |= dict.fromkeys(DIFF_BLOCKS, SCALING)
+VIT_FUNCTIONS |= dict.fromkeys(DIFF_BLOCKS, SCALING)

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from inspect import signature
 
 import timm
+from packaging.version import Version
+from timm.models import eva
 from timm.models import vision_transformer as vit
 from torch import nn
 
@@ -23,8 +25,25 @@ except ImportError:
     DIFF_ATTENTIONS, DIFF_BLOCKS = (), ()
 
 ATTENTIONS = (vit.Attention,) + DIFF_ATTENTIONS
+
+try:  # since timm 1.0.15
+    from timm.layers import AttentionRope
+
+    EVA_ATTENTIONS: tuple[type[nn.Module], ...] = (
+        eva.EvaAttention,
+        AttentionRope,
+    )
+except ImportError:
+    EVA_ATTENTIONS = (eva.EvaAttention,)
+
 # arguments of forward passes, and the version of timm that added them
+EVA_SINCE = '1.0.20'  # the first one with DINOv3
 SINCE = dict(attn_mask='1.0.16', output_dict='1.0.16', is_causal='1.0.26')
+
+
+def supports_eva() -> bool:
+    """Return whether timm has all parts of :class:`ReducedEva`."""
+    return Version(timm.__version__) >= Version(EVA_SINCE)
 
 
 def select_arguments(function: Callable, **arguments: object) -> dict:
@@ -45,6 +64,11 @@ def select_arguments(function: Callable, **arguments: object) -> dict:
     }
     for name in chosen:
         if name not in accepted:
+            if Version(timm.__version__) >= Version(SINCE[name]):
+                raise Error(
+                    f'{name} is no argument of {function.__qualname__}() in '
+                    f'timm {timm.__version__}; leave it out'
+                )
             raise Error(
                 f'{name} needs timm {SINCE[name]} or later, and timm '
                 f'{timm.__version__} is installed: '
@@ -53,7 +77,7 @@ def select_arguments(function: Callable, **arguments: object) -> dict:
     return chosen
 
 
-def pools_prefix(model: vit.VisionTransformer) -> bool:
+def pools_prefix(model: nn.Module) -> bool:
     """Return whether the head of a model also pools the prefix."""
     # before timm 1.0.16, attention pooling did, and averages did not
     earlier = model.attn_pool is not None

@@ -1,76 +1,29 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""timm's vision transformers with token reduction."""
+"""timm's ``VisionTransformer`` with token reduction."""
 
 from collections.abc import Callable
-from typing import Any
 
-from timm.layers import AttentionPoolLatent
 from timm.models import vision_transformer as vit
-from timm.models._features import feature_take_indices
 from timm.models.deit import VisionTransformerDistilled
 from torch import Tensor, nn
-from torch.fx import Proxy
 
-from mmclca.errors import Error
-
-from ..reduction.tokens import Tokens, featmap
-from .base import LayerFunctions, ReducedModel
+from ..reduction.tokens import Tokens
 from .calls import call, same_shape
-from .timm_layers import LAYER_FUNCTIONS
-from .timm_versions import pools_prefix, select_arguments
-
-POOLS = {AttentionPoolLatent}  # supported attention pooling
+from .timm_model import ReducedTimm
 
 
-def _format_intermediates(
-    maps: list[Tensor],
-    prefixes: list[Tensor],
-    final: Tensor | None,
-    as_dict: bool,
-) -> list | tuple | dict:
-    """Arrange intermediate features as timm does."""
-    if as_dict:
-        parts = dict(
-            image_intermediates=maps,
-            image_intermediates_prefix=prefixes or None,
-            image_features=final,
-        )
-        return {name: x for name, x in parts.items() if x is not None}
-    features = [*zip(maps, prefixes, strict=True)] if prefixes else maps
-    return features if final is None else (final, features)
-
-
-class ReducedViT(ReducedModel, vit.VisionTransformer):
+class ReducedViT(ReducedTimm, vit.VisionTransformer):
     """timm's ``VisionTransformer`` with token reduction.
 
-    Made by :func:`reduce_tokens`. Class token, distillation token and
-    registers are the prefix, which no reducer drops.
+    Made by :func:`reduce_tokens`.
     """
 
-    layers = property(lambda self: self.blocks)
-    embed_dims = property(lambda self: self.embed_dim)
-    num_prefix = property(lambda self: self.num_prefix_tokens)
-    img_size = property(lambda self: self.patch_embed.img_size)
-    patch_resolution = property(lambda self: self.patch_embed.grid_size)
-    has_cls = ranks_by_cls = property(lambda self: self.has_class_token)
-    pool_from = property(lambda x: 0 if pools_prefix(x) else x.num_prefix)
-    has_pos = property(
-        lambda x: x.pos_embed is not None and not x.no_embed_class
-    )
-
-    @staticmethod
-    def get_functions(layer: Any) -> LayerFunctions:
-        """Return the functions that run a layer, or one derived from it."""
-        return next(
-            LAYER_FUNCTIONS[base]
-            for base in layer.original.__mro__
-            if base in LAYER_FUNCTIONS
-        )
+    timm_class = vit.VisionTransformer
+    has_cls = property(lambda self: self.has_class_token)
 
     def delegates(self) -> list[nn.Module]:
         """See :class:`ReducedModel`."""
-        parts = [self.blocks, *self.blocks]
-        parts += [x for x in self.blocks.modules() if hasattr(x, 'qkv')]
+        parts = [self.blocks, *super().delegates()]
         for block in self.blocks:
             if isinstance(block, vit.ParallelThingsBlock):
                 parts += block.attns
@@ -88,149 +41,11 @@ class ReducedViT(ReducedModel, vit.VisionTransformer):
         x, left = call(self.blocks, tokens.features, function)
         return left.with_features(same_shape(left.features, x, self.blocks))
 
-    def embed(self, x: Tensor) -> tuple[Tokens, tuple[int, int]]:
-        """See :class:`Reducible`."""
-        x = self.patch_embed(x)
-        hw = x.shape[1:3] if x.dim() == 4 else self.patch_resolution
+    def embed_patches(self, x: Tensor, hw: tuple[int, int]) -> Tokens:
+        """See :class:`ReducedTimm`."""
         x = self.patch_drop(self._pos_embed(x))
         num_patches = x.size(1) - self.num_prefix
-        tokens = Tokens(x, num_prefix=self.num_prefix, num_patches=num_patches)
-        if self.cache is not None:
-            tokens = self.cache.start(tokens)
-        return tokens.with_features(self.norm_pre(tokens.features)), tuple(hw)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the loop of timm gives the same result, and is faster."""
-        return not (self.reduces or self.has_cla or self.recorder)
-
-    def _features(self, x: Tensor) -> tuple:
-        if not self.is_plain:
-            return super()._features(x)
-        return vit.VisionTransformer.forward_features(self, x), None
-
-    def forward_features(
-        self,
-        x: Tensor,
-        attn_mask: Tensor | None = None,
-        is_causal: bool = False,
-    ) -> Tensor | tuple[Tensor, ...]:
-        """See :class:`ReducedModel`; masks need ``method=None``."""
-        if attn_mask is None and not is_causal:
-            return super().forward_features(x)
-        self._check_mask()
-        plain = vit.VisionTransformer.forward_features
-        masks = select_arguments(
-            plain, attn_mask=attn_mask, is_causal=is_causal
-        )
-        return plain(self, x, **masks)
-
-    def forward(
-        self,
-        x: Tensor,
-        attn_mask: Tensor | None = None,
-        is_causal: bool = False,
-    ) -> Tensor:
-        """See :class:`ReducedModel`; masks need ``method=None``."""
-        if isinstance(x, Proxy) or (attn_mask is None and not is_causal):
-            return super().forward(x)
-        y = self.forward_features(x, attn_mask, is_causal)
-        return self.forward_head(y)
-
-    def _check_mask(self) -> None:
-        if not self.is_plain:
-            raise Error(
-                'attn_mask and is_causal refer to all tokens, which the '
-                'reduced layers no longer have; use '
-                'reduce_tokens(model, None) or the original model'
-            )
-
-    def forward_intermediates(
-        self,
-        x: Tensor,
-        indices: int | list[int] | None = None,
-        return_prefix_tokens: bool = False,
-        norm: bool = False,
-        stop_early: bool = False,
-        output_fmt: str = 'NCHW',
-        intermediates_only: bool = False,
-        output_dict: bool = False,
-        attn_mask: Tensor | None = None,
-        is_causal: bool = False,
-    ) -> list | tuple | dict:
-        """Return features of layers, as timm's method, after the reduction.
-
-        Each patch has the weighted average of the tokens that contain it, and
-        zeros if it was dropped, so the shapes are those of timm. The final
-        features are those of :meth:`forward_features`. All layers run, even
-        with ``stop_early``.
-        """
-        if self.is_plain:
-            plain = super().forward_intermediates
-            arguments = select_arguments(
-                plain,
-                indices=indices,
-                return_prefix_tokens=return_prefix_tokens,
-                norm=norm,
-                stop_early=stop_early,
-                output_fmt=output_fmt,
-                intermediates_only=intermediates_only,
-                output_dict=output_dict,
-                attn_mask=attn_mask,
-                is_causal=is_causal,
-            )
-            return plain(x, **arguments)
-        if attn_mask is not None or is_causal:
-            self._check_mask()
-        take, _ = feature_take_indices(len(self.blocks), indices)
-        start, hw = self.embed(x)
-        maps, prefixes = [], []
-
-        def collect(i: int, tokens: Tokens) -> None:
-            if i in take:
-                y = self.norm(tokens.features) if norm else tokens.features
-                tokens = tokens.with_features(y)
-                maps.append(featmap(tokens, hw))
-                prefixes.append(y[:, : self.num_prefix])
-
-        tokens = self.run_layers(start, collect)
-        if output_fmt == 'NLC':
-            maps = [y.flatten(2).transpose(1, 2) for y in maps]
-        return _format_intermediates(
-            maps,
-            prefixes * bool(return_prefix_tokens and self.num_prefix),
-            None if intermediates_only else self.norm(tokens.features),
-            output_dict,
-        )
-
-    def prune_intermediate_layers(self, *args, **kwargs) -> list[int]:
-        """See timm."""
-        if self.has_cla:
-            raise Error(
-                'layers of a model with clca=True cannot be removed, since '
-                'the CLA head uses them'
-            )
-        take = super().prune_intermediate_layers(*args, **kwargs)
-        self.out_indices = [len(self.blocks) - 1]
-        return take
-
-    def apply_final_norm(self, x: Tensor) -> Tensor:
-        """See :class:`Reducible`."""
-        return self.norm(x)
-
-    def remove_head(self) -> None:
-        """Remove the modules after the layers; a CLA head replaces them."""
-        for name in ('norm', 'fc_norm', 'head_dist'):
-            setattr(self, name, nn.Identity())
-        self.attn_pool = None
-
-    def pool(self, x: Tensor | Tokens, pool_type: str | None = None) -> Tensor:
-        """Pool tokens (B, N, C); sizes and padding bias attention pooling."""
-        if isinstance(x, Tensor):
-            return super().pool(x, pool_type)
-        bias = self.pool_bias(x)[..., self.pool_from :]
-        mask = select_arguments(self.attn_pool.forward, attn_mask=bias)
-        return self.attn_pool(x.features[:, self.pool_from :], **mask)
+        return Tokens(x, num_prefix=self.num_prefix, num_patches=num_patches)
 
 
 class ReducedDistilledViT(ReducedViT, VisionTransformerDistilled):

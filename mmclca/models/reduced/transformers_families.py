@@ -5,11 +5,40 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from ..reduction.attention import Attended
+from ..reduction.reducers import TokenReducer
+from ..reduction.rotary import Rotary
 from .base import LayerFunctions
-from .calls import call_attention
+from .calls import AttentionInputs, call_attention
+from .rotary_angles import transformers_angles
+
+ARGUMENTS = dict(attention_mask='key_bias')  # of the attention
+ROTARY_ARGUMENTS = ARGUMENTS | dict(position_embeddings='rotary')
+
+
+def no_rotary(base: Any, images: Tensor, reducer: TokenReducer) -> None:
+    """Return None, as patches have no rotary positions."""
+
+
+def dinov3_rotary(base: Any, images: Tensor, reducer: TokenReducer) -> Rotary:
+    """Return the rotary positions of a DINOv3."""
+    num_prefix = 1 + base.config.num_register_tokens
+    settings = reducer.rotary
+    if settings.merged_position == 'mean':
+        angles = transformers_angles(base.rope_embeddings, images)
+        return Rotary.with_coordinates(
+            angles.places,
+            angles.frequencies,
+            num_prefix,
+            half=True,
+            keys=settings.keys,
+        )
+    cosine, sine = base.rope_embeddings(images)
+    rows = torch.cat((sine, cosine), dim=-1)[None, None]
+    return Rotary.with_rows(rows, num_prefix, half=True, keys=settings.keys)
 
 
 @dataclass(frozen=True)
@@ -27,6 +56,8 @@ class TransformersFamily:
         cls (str): Name of the class token in the embedding.
         num_prefix (Callable): Maps the model to the number of tokens before
             the patches.
+        rotary (Callable): Maps the model, images (B, 3, H, W) and the reducer
+            to the rotary positions, if any.
     """
 
     functions: LayerFunctions
@@ -37,6 +68,7 @@ class TransformersFamily:
     before: str = ''
     cls: str = 'cls_token'
     num_prefix: Callable[[Any], int] = lambda base: 1
+    rotary: Callable[[Any, Tensor, TokenReducer], Rotary | None] = no_rotary
 
     def pre_norm(self, base: nn.Module, x: Tensor) -> Tensor:
         """Normalize the input (B, N, C) of the first layer."""
@@ -49,44 +81,41 @@ class TransformersFamily:
         return x
 
 
-def _project(attn: nn.Module, x: Tensor, key_bias) -> Attended:
+def _project(attn: nn.Module, x: Tensor, inputs: AttentionInputs) -> Attended:
     """Return queries, keys and values of an attention."""
     q, k, v = (
         project(x).unflatten(2, (-1, attn.head_dim)).transpose(1, 2)
         for project in (attn.q_proj, attn.k_proj, attn.v_proj)
     )
-    return Attended(q, k, v, key_bias)
+    return inputs.attended(q, k, v)
 
 
-def _attention(name: str, out: str, dropout: str) -> tuple[Callable, Callable]:
+def _attention(
+    name: str, out: str, dropout: str, names: dict[str, str] = ARGUMENTS
+) -> tuple[Callable, Callable]:
     """Return the functions of :class:`LayerFunctions` that project and attend.
 
     Args:
         name (str): Name of the attention in a layer.
         out (str): Name of the last projection in the attention.
         dropout (str): Name of its share of dropout.
+        names (dict[str, str]): See :func:`call_attention`.
     """
 
-    def attend(attn, x, key_bias, softmax):
-        attended = _project(attn, x, key_bias)
+    def attend(attn, x, inputs):
+        attended = _project(attn, x, inputs)
         drop = getattr(attn, dropout) if attn.training else 0.0
-        y = attended.values(softmax, drop).transpose(1, 2).flatten(2)
+        y = attended.values(inputs.softmax, drop).transpose(1, 2).flatten(2)
         # like the original, without weights
         return (getattr(attn, out)(y), None), attended
 
-    def call(layer, x, key_bias, softmax):
-        (y, _), attended = call_attention(
-            getattr(layer, name),
-            x,
-            attend,
-            key_bias,
-            softmax,
-            mask='attention_mask',
-        )
+    def call(layer, x, inputs):
+        attn = getattr(layer, name)
+        (y, _), attended = call_attention(attn, x, attend, inputs, names)
         return y, attended
 
-    def project(layer, x, key_bias):
-        return _project(getattr(layer, name), x, key_bias)
+    def project(layer, x, inputs):
+        return _project(getattr(layer, name), x, inputs)
 
     return project, call
 
@@ -121,6 +150,20 @@ DINOV2: dict[str, Any] = dict(
     attention='attention',
     pool=lambda base, x: x[:, 0],
 )
+DINOV3: dict[str, Any] = dict(
+    functions=LayerFunctions(
+        lambda x, y: x.norm1(y),
+        *_attention('attention', 'o_proj', 'dropout', ROTARY_ARGUMENTS),
+        lambda x, y: x.drop_path(x.layer_scale1(y)),
+        lambda x, y: y + x.drop_path(x.layer_scale2(x.mlp(x.norm2(y)))),
+    ),
+    layers='model.layer',
+    attention='attention',
+    pool=lambda base, x: x[:, 0],
+    norms=('norm',),
+    num_prefix=lambda base: 1 + base.config.num_register_tokens,
+    rotary=dinov3_rotary,
+)
 CLIP: dict[str, Any] = dict(
     functions=LayerFunctions(
         lambda x, y: x.layer_norm1(y),
@@ -139,6 +182,7 @@ FAMILIES = dict(
     Dinov2WithRegistersModel=TransformersFamily(
         **DINOV2, num_prefix=lambda base: 1 + base.config.num_register_tokens
     ),
+    DINOv3ViTModel=TransformersFamily(**DINOV3),
     CLIPVisionModel=TransformersFamily(
         **CLIP,
         pool=lambda base, x: base.post_layernorm(x[:, 0]),

@@ -82,9 +82,14 @@ class ReducedTransformer(ReducedModel, TransformersHead):
     def embed(self, x: Tensor, **inputs) -> tuple[Tokens, tuple[int, int]]:
         """See :class:`Reducible`; the embedding gets ``inputs``, too."""
         hw, num_prefix = self._grid(x.shape[-2:]), self.num_prefix
-        x = self.base.embeddings(x.to(self.dtype), **inputs)
-        num_patches = x.size(1) - num_prefix
-        tokens = Tokens(x, num_prefix=num_prefix, num_patches=num_patches)
+        images = x.to(self.dtype)
+        x = self.base.embeddings(images, **inputs)
+        tokens = Tokens(
+            x,
+            num_prefix=num_prefix,
+            num_patches=x.size(1) - num_prefix,
+            rotary=self.family.rotary(self.base, images, self.reducer),
+        )
         if self.cache is not None:
             tokens = self.cache.start(tokens)
         return tokens.with_features(

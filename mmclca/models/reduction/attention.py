@@ -109,6 +109,32 @@ class DiffAttended(Attended):
         return self._difference(both.values(softmax, dropout))
 
 
+class RotatedAttended(Attended):
+    """Queries and keys with rotary position embeddings.
+
+    Attention has the rotated queries and keys; ``k`` are the keys before the
+    rotation, as reducers compare contents.
+
+    Args:
+        rotated (Attended): With rotated queries and keys.
+        k (Tensor): Keys before the rotation, (B, H, N, D).
+    """
+
+    def __init__(self, rotated: Attended, k: Tensor):
+        super().__init__(rotated.q, k, rotated.v, rotated.key_bias)
+        self.rotated = rotated
+
+    def weights(self, q: Tensor, softmax: Callable | None = None) -> Tensor:
+        """See :class:`Attended`."""
+        return self.rotated.weights(q, softmax)
+
+    def values(
+        self, softmax: Callable | None = None, dropout: float = 0.0
+    ) -> Tensor:
+        """See :class:`Attended`."""
+        return self.rotated.values(softmax, dropout)
+
+
 class JoinedAttended(Attended):
     """Queries, keys and values of parallel attentions as one with all heads.
 

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .rotary import Rotary
 from .trace import (
     Appended,
     Kept,
@@ -45,6 +46,8 @@ class Tokens:
         trace (list): One record of :mod:`mmclca.models.reduction.trace` per
             step so far. ``record.apply`` applies the step to rows of numbers,
             one row per token.
+        rotary (Rotary, optional): Rotary positions of the tokens. None: the
+            attention has no rotary position embedding.
     """
 
     features: Tensor
@@ -55,6 +58,7 @@ class Tokens:
     num_pooled: int = 0
     num_patches: int = 0
     trace: list = field(default_factory=list)
+    rotary: Rotary | None = None
 
     @property
     def after_prefix(self) -> Tensor:
@@ -116,6 +120,7 @@ class Tokens:
             num_pooled=self.num_pooled,
             num_patches=self.num_patches,
             trace=self.trace,
+            rotary=self.rotary,
         )
 
     def with_features(self, features: Tensor) -> 'Tokens':
@@ -130,15 +135,21 @@ class Tokens:
     def reduce(self, record) -> 'Tokens':
         """Apply a reduction, a record with ``apply``, and add it to ``trace``.
 
-        No token of the result counts as cached or protected.
+        With rotary positions, the record also has ``largest_members``. No
+        token of the result counts as cached or protected.
         """
         weight = self.weight
         if weight is not None:
             weight = record.apply(weight.unsqueeze(-1)).squeeze(-1)
         features = record.apply(self.features)
+        rotary = self.rotary
+        if rotary is not None:
+            batch = features.size(0)
+            rotary = rotary.reduce(record, self.num_prefix, batch)
         return self.replace(
             features=features,
             weight=weight,
+            rotary=rotary,
             num_cached=0,
             num_protected=0,
             num_pooled=features.size(1),
@@ -232,9 +243,13 @@ class Tokens:
         if weights is not None or weight != 1:
             new = self.weights.new_full((x.size(0), num_new), weight)
             weights = torch.cat((self.weights, new), dim=1)
+        rotary = self.rotary
+        if rotary is not None:
+            rotary = rotary.append(num_new)
         return self.replace(
             features=torch.cat((self.features, x), dim=1),
             weight=weights,
+            rotary=rotary,
             num_cached=self.num_cached + num_new * cached,
             trace=[*self.trace, Appended(num_new, cached)],
         )

@@ -52,6 +52,23 @@ class Kept:
             return kept
         return torch.cat((kept, self.mix.to(rows.dtype) @ rows), dim=1)
 
+    def largest_members(self, eligible: Tensor) -> Tensor:
+        """Return the eligible old token with most weight in each new one.
+
+        Args:
+            eligible (Tensor): Old tokens that may be returned, (B, N), bool.
+
+        Returns:
+            Tensor: Places of old tokens, (B, K + M); N: none. A kept token is
+            its only member.
+        """
+        if self.mix is None:
+            return self.index
+        mix = self.mix.where(eligible.unsqueeze(1), 0.0)
+        weight, place = mix.max(dim=-1)
+        place = place.where(weight > 0, eligible.size(1))
+        return torch.cat((self.index, place), dim=1)
+
 
 @dataclass
 class Merged:
@@ -103,6 +120,26 @@ class Merged:
         """Map rows (B, N, ...) of old tokens to (B, M, ...)."""
         rows = rows * self.share.unsqueeze(-1).to(rows.dtype)
         return sum_into(self.target, rows, self.num_tokens)
+
+    def largest_members(self, eligible: Tensor) -> Tensor:
+        """Return the eligible old token with most weight in each new one.
+
+        Args:
+            eligible (Tensor): Old tokens that may be returned, (B, N), bool.
+
+        Returns:
+            Tensor: Places of old tokens, (B, M); the first of equal ones; N:
+            none.
+        """
+        share = self.share.where(eligible, 0.0)
+        largest = share.new_zeros(share.size(0), self.num_tokens)
+        largest = largest.scatter_reduce(1, self.target, share, 'amax')
+        is_largest = share == largest.gather(1, self.target)
+        N = share.size(1)
+        place = torch.arange(N, device=share.device).expand_as(share)
+        place = place.where(is_largest & (share > 0), N)
+        first = torch.full_like(largest, N, dtype=torch.long)
+        return first.scatter_reduce(1, self.target, place, 'amin')
 
 
 def ranks(score: Tensor) -> Tensor:

@@ -144,7 +144,6 @@ def test_clca_adds_cache_and_head(kind, capsys):
         ('plain', dict(method='Evit'), 'EViT'),
         ('no_cls_registers', dict(method='EViT'), 'EViT needs a CLS token'),
         ('no_cls', dict(method='ToMe', clca=True), 'class token'),
-        ('eva02_tiny_patch14_224', {}, 'Eva cannot .* rotate'),
         ('beit_base_patch16_224', {}, 'Beit .* bias'),
         ('vit_relpos_small_patch16_224', {}, 'RelPos .* bias'),
         ('samvit_base_patch16_224', {}, 'SAM .* windows'),

@@ -19,8 +19,18 @@ def test_arguments_with_values_are_selected():
     assert chosen == dict(indices=0, output_fmt='NLC')
 
 
-def test_argument_that_timm_lacks_is_refused_by_name():
-    with pytest.raises(mmclca.Error, match=r'is_causal needs timm 1\.0\.26'):
+@pytest.mark.parametrize(
+    ('version', 'message'),
+    [
+        ('1.0.11', r'is_causal needs timm 1\.0\.26'),
+        ('1.0.31', r'is_causal is no argument of .* timm 1\.0\.31'),
+    ],
+)
+def test_argument_that_timm_lacks_is_refused_by_name(
+    version, message, monkeypatch
+):
+    monkeypatch.setattr('timm.__version__', version)
+    with pytest.raises(mmclca.Error, match=message):
         select_arguments(lambda x: x, is_causal=True)
 
 

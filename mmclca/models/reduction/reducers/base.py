@@ -1,7 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from inspect import Parameter, signature
+from typing import Literal
 
 import torch
 from mmengine.model import BaseModule, TruncNormalInit
@@ -9,6 +10,7 @@ from torch import Tensor
 
 from mmclca.errors import Error
 from mmclca.registry import MODELS
+from mmclca.utils.messages import check_choice
 
 from ..attention import Attended
 from ..keep_rates import list_keep_rates
@@ -35,6 +37,35 @@ class BackboneShape:
     num_patches: int = 196
     num_layers: int = 12
     reduce_at: Sequence[int] = (3, 6, 9)
+
+
+@dataclass(frozen=True)
+class RotarySettings:
+    """Settings of any reducer, for backbones with rotary positions.
+
+    They are part of the config of a reducer. Backbones without rotary
+    positions ignore them.
+
+    Args:
+        merged_position (str): Position of a merged token: 'largest', that of
+            its member with the largest weight, of equals the first; or
+            'mean', the weighted mean of the coordinates. Defaults to
+            'largest'.
+        keys (str): Keys that methods such as ToMe compare: 'content', before
+            the rotation; or 'rotated', which include the position. Defaults
+            to 'content'.
+
+    Raises:
+        Error: If a setting is unknown.
+    """
+
+    merged_position: Literal['largest', 'mean'] = 'largest'
+    keys: Literal['content', 'rotated'] = 'content'
+
+    def __post_init__(self):
+        positions = ('largest', 'mean')
+        check_choice(positions, merged_position=self.merged_position)
+        check_choice(('content', 'rotated'), keys=self.keys)
 
 
 VIT_BASE = BackboneShape()  # ViT-B/16 at 224 px
@@ -69,6 +100,7 @@ class TokenReducer(BaseModule):
     # settings that count tokens in place of ``keep_rate``
     count_settings: tuple[str, ...] = ()
     needs_teacher = False  # whether its loss needs a teacher's tokens
+    rotary = RotarySettings()  # the backbone sets it
 
     def __init__(
         self,
@@ -198,7 +230,8 @@ class TokenReducer(BaseModule):
 def list_settings(reducer_class: type[TokenReducer]) -> list[str]:
     """Return the settings of a method, without those of the backbone.
 
-    A class with ``**kwargs`` also has the settings of its base class.
+    The last ones are :class:`RotarySettings`, which each method has. A class
+    with ``**kwargs`` also has the settings of its base class.
     """
     names: dict[str, None] = {}
     for base in reducer_class.__mro__:
@@ -212,4 +245,5 @@ def list_settings(reducer_class: type[TokenReducer]) -> list[str]:
         if not any(x.kind is Parameter.VAR_KEYWORD for x in parameters):
             break
     no_settings = ('self', 'backbone', 'init_cfg')
-    return [name for name in names if name not in no_settings]
+    settings = [name for name in names if name not in no_settings]
+    return settings + [setting.name for setting in fields(RotarySettings)]
