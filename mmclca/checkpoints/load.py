@@ -6,6 +6,7 @@ them, fills the model and reports. Names change in :mod:`.rename` and
 :mod:`.linear_head`, shapes in ``adapt_state_dict`` of the model's parts.
 """
 
+import logging
 from collections.abc import Collection
 from contextlib import suppress
 from copy import deepcopy
@@ -161,7 +162,8 @@ def fill(
             refuse_unnamed(model.head, weights, '')
     copy = _copy_with(model, weights)
     _complete(report, copy, model, weights)
-    report.log()
+    # a start of training with a new head is usual, but may be a mistake
+    report.log(logging.INFO if strict or not report.new else logging.WARNING)
     if strict:
         refuse_missing(model, report.new, may_be_new, checkpoint.name)
     elif not report.loaded:

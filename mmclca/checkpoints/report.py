@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Report which tensors of a checkpoint were loaded."""
 
+import logging
 from dataclasses import dataclass, field
 
 from mmengine.logging import MMLogger
@@ -43,9 +44,9 @@ class LoadReport:
         loaded = f'{self.source}: {len(self.loaded)} tensors loaded'
         return printable('; '.join([loaded, *lists]))
 
-    def log(self) -> None:
-        """Write the report to mmengine's log."""
-        MMLogger.get_current_instance().info(self.describe())
+    def log(self, level: int = logging.INFO) -> None:
+        """Write the report to mmengine's log, at a level of ``logging``."""
+        MMLogger.get_current_instance().log(level, self.describe())
 
 
 def _group_by_part(names: list[str]) -> list[str]:

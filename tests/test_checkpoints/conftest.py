@@ -44,9 +44,9 @@ def report_is_golden(request):
     """Compare the load reports in a test with the golden file."""
     told, log = [], LoadReport.log
 
-    def note(report):
+    def note(report, level):
         told.append(report.describe().replace(report.source, 'FILE') + '\n')
-        log(report)
+        log(report, level)
 
     with patch.object(LoadReport, 'log', note):
         yield

@@ -12,6 +12,7 @@ import torch
 from foreign_models import CACHE, config, images, ours, release, theirs
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
+from mmengine.logging import MMLogger
 from mmengine.runner import Runner
 from mmpretrain.structures import DataSample
 from safetensors.torch import save_file
@@ -221,6 +222,20 @@ def test_new_head_is_reported(options, contents, line, save, log):
     assert f'{path}: ' in said and line in said
     assert 'do not match' not in said
     assert line != NEW_LINEAR or here.backbone.ln1.weight.eq(1).all()
+
+
+@pytest.mark.parametrize('strict, level', [(False, 'WARNING'), (True, 'INFO')])
+def test_new_head_is_a_warning_in_a_start_of_training(
+    strict, level, save, caplog
+):
+    path = save(theirs(num_classes=7).state_dict())
+    here = MODELS.build(config())
+    head = [name for name in here.state_dict() if name.startswith('head.')]
+    logger = MMLogger.get_instance('new head')
+    logger.addHandler(caplog.handler)
+    load(here, path, strict, may_be_new=head)
+    levels = {x.levelname for x in caplog.records if NEW in x.getMessage()}
+    assert levels == {level}
 
 
 # our options, timm options, and the reported tensor
