@@ -14,6 +14,7 @@ from mmclca.checkpoints.gate.photo_table import (
 )
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.datasets.photos import LabeledImages, check_photos
+from mmclca.datasets.photos.captures import Capture
 from mmclca.errors import Error
 from mmclca.utils.messages import join_first
 
@@ -157,7 +158,14 @@ def join_photos(
     images = LabeledImages.from_names(
         paths, names, record.photos.source, record.photos.classes
     )
-    return replace(images, groups=groups, splits=['train'] * len(names))
+    return replace(
+        images,
+        groups=groups,
+        splits=['train'] * len(names),
+        captures={
+            photo.path: Capture(photo.day, photo.camera) for photo in learned
+        },
+    )
 
 
 def _check_class(learned: Sequence[PhotoRow], new: NewPhotos) -> None:

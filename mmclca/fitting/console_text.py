@@ -20,6 +20,7 @@ from .probing import cross_validate_best
 from .record import FitRecord
 from .record_description import describe_record
 from .record_parts import describe_variant, require_part
+from .spread_text import describe_coinciding, describe_spreads
 from .wording import Description, percent
 
 
@@ -40,8 +41,12 @@ def start_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
     names = [*record.photos.counts]
     if len(names) > 6:
         names = [*names[:3], '...', *names[-2:]]
+    coinciding = describe_coinciding(record)
+    yield from list_rows('Warning', coinciding.lines)
     yield row('Data', record.photos.describe())
     yield row('  Classes', ', '.join(names))
+    for title, lines in describe_spreads(record).items():
+        yield from list_rows(f'  {title}', lines)
     yield from problem_lines(record.photos.problems)
     for note in plan.pretrained.notes:
         yield row('Warning', note)
@@ -116,13 +121,13 @@ def result_lines(record: FitRecord, is_console: bool = False) -> Iterator[str]:
     """
     described = describe_record(record)
     note = f' ({described.note})' if described.note else ''
-    yield row('Result', described.result.summary + note)
+    result = described.result.summary + note
+    if described.why_unmeasured:
+        result = f'the accuracy was not measured: {described.why_unmeasured}'
+    yield row('Result', result)
     yield from list_rows('', described.further_accuracies)
     yield from _list_facts('', described.class_sizes, is_console)
-    method = described.result.method
-    if described.why_unmeasured:
-        method = (f'not yet: {described.why_unmeasured}',)
-    yield from list_rows('Measured', method)
+    yield from list_rows('Measured', described.result.method)
     yield from _list_facts('Valid for', described.validity, is_console)
     yield from _list_facts('Unknown', described.threshold, is_console)
 

@@ -50,6 +50,15 @@ def estimate_accuracy(
     )
 
 
+def measure_cross_validated(cv: OutOfFold) -> Measurement | None:
+    """Return the mean accuracy over repeats; None if nothing was tested."""
+    if not cv.independent:
+        return None
+    low, high = cv.interval()
+    number = len(cv.labels)
+    return Measurement(number, float(cv.accuracy.mean()), low, high)
+
+
 def extrapolate_interval(
     cv: OutOfFold, curve: Sequence[CurvePoint]
 ) -> tuple[float, float]:

@@ -117,7 +117,9 @@ def fine_tune(plan: Plan, record: FitRecord, log: Log) -> FitRecord:
             record,
             final='trained',
             test=probing.measure_test(plan, probe),
-            threshold=write_model(plan, probe, features, result.similarities),
+            threshold=write_model(
+                plan, probe, features, result.similarities, photos.groups
+            ),
         )
     # with fewer photos, the accuracy is too imprecise to be reported
     is_reported = sum(photos_per_class(photos)) >= MIN_PHOTOS

@@ -26,7 +26,8 @@ class FittedModel:
         facts (dict): Content of fit.json.
         classes (list[str]): Class names.
         accuracy (float | None): Accuracy on new photos, 0 to 1. None if
-            there are too few photos to measure it.
+            there are too few photos to measure it, or classes coincide with
+            days, cameras or folders.
 
     Raises:
         FileNotFoundError: If the folder holds no model.
@@ -47,7 +48,9 @@ class FittedModel:
         record = self._files.read_complete()
         self.facts = record.to_json()
         self.classes = record.photos.classes
-        self.accuracy = record.best.accuracy
+        self.accuracy = None
+        if record.is_representative:
+            self.accuracy = record.best.accuracy
         vars(self).pop('_inferencer', None)
 
     @cached_property

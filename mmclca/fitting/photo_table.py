@@ -11,11 +11,13 @@ from mmclca.apis.probe import OutOfFold
 from mmclca.checkpoints import checksums
 from mmclca.checkpoints.model_folder import ModelFolder
 from mmclca.datasets.photos import LabeledImages, PhotoCheck
+from mmclca.datasets.photos.captures import Capture
 from mmclca.utils.files import replace_bytes, write_rows
 
 PHOTO_COLUMNS = ('path', 'class', 'group', 'split', 'used', 'why_not')
 PREDICTION_COLUMNS = ('predicted', 'p_given', 'p_predicted')
 COLUMNS = (*PHOTO_COLUMNS, *PREDICTION_COLUMNS, 'digest', 'near_duplicates')
+CAPTURE_COLUMNS = ('day', 'camera')  # only if some are known
 
 
 def write_predictions(
@@ -64,7 +66,14 @@ def list_photo_rows(
     empty = [''] * (len(COLUMNS) - len(PHOTO_COLUMNS))
     for path, reason in list_unused(checked).items():
         rows.append([path, '', '', '', False, reason, *empty])
-    return [[*COLUMNS], *rows]
+    rows.insert(0, [*COLUMNS])
+    captures = photos.captures
+    if any(x.day or x.camera for x in captures.values()):
+        for row in rows[1:]:
+            capture = captures.get(str(row[0]), Capture())
+            row += [capture.day, capture.camera]
+        rows[0] += CAPTURE_COLUMNS
+    return rows
 
 
 def list_unused(checked: PhotoCheck) -> dict[str, str]:

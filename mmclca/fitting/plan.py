@@ -65,6 +65,19 @@ class Plan:
         return self.checked.photos.without({*self.training_photos.paths})
 
     @property
+    def tests_other_days(self) -> bool:
+        """Whether the probe is tested on other days than trained.
+
+        It is if each class has several days, unless the user named groups or
+        test photos.
+        """
+        is_chosen = bool(self.options.groups or len(self.test))
+        return not is_chosen and any(
+            spread.kind == 'day' and spread.is_across
+            for spread in self.checked.spreads
+        )
+
+    @property
     def adds_photos(self) -> bool:
         """Whether photos are added to those of a model."""
         return bool(self.checked.files.listed_paths)

@@ -2,6 +2,7 @@
 """First step of a fit: linear probe on the pretrained backbone."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from mmclca.apis.probe import FoldSettings, OutOfFold, learning_curve
 from mmclca.datasets.photos import (
     LabeledImages,
     find_near_duplicates,
+    group_by_day,
     join_groups,
 )
 from mmclca.evaluation import open_set
@@ -26,7 +28,11 @@ from mmclca.utils.messages import track
 
 from .accuracy_parts import Measurement
 from .candidates import list_variants
-from .estimate import estimate_accuracy, measure_accuracy
+from .estimate import (
+    estimate_accuracy,
+    measure_accuracy,
+    measure_cross_validated,
+)
 from .model_config import build_config
 from .photo_table import write_predictions
 from .plan import Plan, list_labels
@@ -41,12 +47,17 @@ def run_probe(plan: Plan, record: FitRecord) -> FitRecord:
     the fine-tuned backbone stays.
 
     Returns:
-        FitRecord: The record with ``table``, ``probe``, ``learning_curve``,
-        ``threshold`` and ``test``.
+        FitRecord: The record with ``table``, ``probe``, ``same_days``,
+        ``learning_curve``, ``threshold`` and ``test``.
     """
     start = time.perf_counter()
     files, training, probe = plan.files, plan.training_photos, plan.probe
     views = plan.views
+    same_days = None
+    if plan.tests_other_days:
+        cv = fit_classifier(plan, probe, training, views)
+        same_days = measure_cross_validated(cv)
+        training = join_days(training, plan.checked.near_duplicates)
     cv = fit_classifier(plan, probe, training, views)
     probe.save(files.draft.probe)
     table = write_predictions(files.draft, plan.checked, cv)
@@ -64,8 +75,11 @@ def run_probe(plan: Plan, record: FitRecord) -> FitRecord:
         record,
         table=table,
         probe=estimate,
+        same_days=same_days,
         learning_curve=curve,
-        threshold=write_model(plan, probe, views[:, 0], similarities),
+        threshold=write_model(
+            plan, probe, views[:, 0], similarities, training.groups
+        ),
         test=measure_test(plan, probe),
     )
 
@@ -102,6 +116,14 @@ def join_near_duplicates(
         problems=checked.list_problems(),
     )
     return plan.with_groups(checked), replace(record, photos=new_photos)
+
+
+def join_days(
+    photos: LabeledImages, pairs: Sequence[tuple[str, str]]
+) -> LabeledImages:
+    """Group photos by day, and days joined by near-duplicates."""
+    photos = replace(photos, groups=group_by_day(photos))
+    return replace(photos, groups=join_groups(photos, pairs))
 
 
 def fit_classifier(
@@ -149,21 +171,25 @@ def cross_validate_best(plan: Plan) -> BestCandidate:
 
 
 def write_model(
-    plan: Plan, probe: Probe, features: Tensor, similarities: Tensor
+    plan: Plan,
+    probe: Probe,
+    features: Tensor,
+    similarities: Tensor,
+    groups: Sequence[str] | None,
 ) -> ThresholdEstimate:
     """Write a probe as the model, with its unknown-class threshold.
 
     The model stores the features (N, D) of the training photos. New photos
     whose similarity to every feature is below the threshold are flagged as
     unknown. It is set on cross-validated ``similarities`` (S, N), NaN for
-    photos not tested in a split. Too few photos give no threshold, and an
-    empty threshold file.
+    photos not tested in a split. ``groups`` are those of the photos. Too few
+    photos give no threshold, and an empty threshold file.
     """
     draft = plan.files.draft
     keep_references(probe.model, features)
     probe.save(draft.model)
     figures = open_set.threshold_by_folds(
-        similarities, plan.training_photos.groups, plan.options.folds
+        similarities, groups, plan.options.folds
     )
     if figures:
         figures = dict(score=open_set.NEAREST, **figures)

@@ -77,6 +77,9 @@ class FitRecord:
         threshold (ThresholdEstimate, optional): Threshold for unknown
             classes.
         learning_curve (list[CurvePoint]): Accuracy by photos per class.
+        same_days (Measurement, optional): Accuracy of the linear probe if
+            training and test share days; only if ``probe`` was tested on
+            other days.
         training (Training, optional): Fine-tuning.
         test (Measurement, optional): Accuracy on photos in val and test.
         final (str, optional): 'probe', or 'trained' if the fine-tuned model
@@ -98,6 +101,7 @@ class FitRecord:
     probe: Estimate | None = None
     threshold: ThresholdEstimate | None = None
     learning_curve: list[CurvePoint] = field(default_factory=list)
+    same_days: Measurement | None = None
     training: Training | None = None
     test: Measurement | None = None
     final: Literal['probe', 'trained'] | None = None
@@ -142,6 +146,10 @@ class FitRecord:
         content = asdict(self)
         photos = content.pop('photos')
         content.pop('call')
+        if not photos['spreads']:  # nothing is known
+            photos.pop('spreads')
+        if self.same_days is None:
+            content.pop('same_days')
         return dict(
             version=content.pop('version'),
             name=content.pop('name'),
@@ -165,6 +173,11 @@ class FitRecord:
                 classes=list(images.classes),
                 counts=images.select(images.to_train()).counts(),
                 problems=checked.list_problems(),
+                spreads=[
+                    spread
+                    for spread in checked.spreads
+                    if spread.kind != 'group' or self.is_grouped
+                ],
             ),
         )
 
@@ -177,14 +190,44 @@ class FitRecord:
     def best(self) -> Measurement | Estimate:
         """Most reliable measurement of the accuracy.
 
-        On photos in val and test folders, else on the hold-out set of a
-        fine-tuned model, else cross-validated for the probe.
+        On photos in val and test folders, else across days for the probe,
+        else on the hold-out set of a fine-tuned model, else cross-validated
+        for the probe.
         """
         if self.test is not None:
             return self.test
+        if self.is_across_days:
+            return self.estimate
         if self.final == 'trained' and self.training is not None:
             return self.training.finetune_val or self.estimate
         return self.estimate
+
+    @property
+    def is_across_days(self) -> bool:
+        """Whether the probe was tested on other days than trained."""
+        return self.same_days is not None
+
+    @property
+    def untested_classes(self) -> list[str]:
+        """Classes that a test by days or named groups leaves out."""
+        if not (self.is_across_days or self.is_grouped):
+            return []
+        recalls = self.estimate.per_class.items()
+        return [name for name, x in recalls if x.recall is None]
+
+    @property
+    def is_representative(self) -> bool:
+        """Whether ``best`` may hold for new photos, so that it is shown first.
+
+        It does not if the model may tell days, cameras or folders apart
+        instead of classes, or if groups leave classes untested. Photos in val
+        and test, and named groups, are the choice of the user.
+        """
+        if self.test is not None:
+            return True
+        if self.untested_classes:
+            return False
+        return self.is_grouped or not self.photos.coinciding
 
     @property
     def is_measured(self) -> bool:

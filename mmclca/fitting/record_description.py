@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from .accuracy_parts import AccuracyDescription
 from .record import FitRecord
+from .spread_text import describe_coinciding, describe_needed, describe_spreads
 from .wording import Advice, Description, percent
 
 
@@ -16,8 +17,11 @@ class RecordDescription:
     Args:
         result (AccuracyDescription): Accuracy to expect.
         note (str): Why it is not that of the saved model; else empty.
-        why_unmeasured (str): What is missing to measure the accuracy; empty
-            if it was measured.
+        why_unmeasured (str): What is missing to measure an accuracy that may
+            hold for new photos; empty if it was measured.
+        coinciding (Description): Days, cameras or folders that coincide with
+            classes, if any.
+        spreads (dict[str, tuple[str, ...]]): Days and named groups by title.
         further_accuracies (tuple[str, ...]): Accuracies by other methods.
         class_sizes (Description): Effect if classes are uneven.
         near_duplicates (Description): Near-duplicates, if any.
@@ -29,6 +33,8 @@ class RecordDescription:
     result: AccuracyDescription
     note: str
     why_unmeasured: str
+    coinciding: Description
+    spreads: dict[str, tuple[str, ...]]
     further_accuracies: tuple[str, ...]
     class_sizes: Description
     near_duplicates: Description
@@ -49,15 +55,26 @@ def describe_record(record: FitRecord) -> RecordDescription:
     is_trained = record.final == 'trained'
     training, threshold = record.training, record.threshold
     note = 'linear probe; the fine-tuned model was not measured'
-    is_measured = record.best.accuracy is not None
+    result, why_unmeasured = record.best.describe(), ''
+    if record.best.accuracy is None:
+        why_unmeasured = _explain_unmeasured(record)
+    elif not record.is_representative:
+        why_unmeasured = describe_needed(record)
+        result = AccuracyDescription('unknown accuracy', '', (), '')
     return RecordDescription(
-        result=record.best.describe(),
-        note='' if record.is_measured else note,
-        why_unmeasured='' if is_measured else _explain_unmeasured(record),
+        result=result,
+        note='' if record.is_measured or why_unmeasured else note,
+        why_unmeasured=why_unmeasured,
+        coinciding=describe_coinciding(record),
+        spreads=describe_spreads(record),
         further_accuracies=tuple(_describe_further_accuracies(record)),
         class_sizes=_describe_class_sizes(record),
         near_duplicates=record.photos.describe_near_duplicates(),
-        validity=_describe_validity(record),
+        validity=(
+            _describe_validity(record)
+            if record.is_representative
+            else Description()
+        ),
         threshold=threshold.describe() if threshold else Description(),
         fine_tuning=training.describe(is_trained) if training else '',
     )
@@ -67,6 +84,11 @@ def _describe_validity(record: FitRecord) -> Description:
     """Describe the photos for which accuracy and interval hold."""
     if record.test:
         return Description(('new photos like those in val and test',))
+    if record.is_across_days:
+        return Description(
+            ('new photos taken on other days',),
+            'No day was in both training and test.',
+        )
     if record.is_grouped:
         return Description(
             ('new photos of new groups',),
@@ -85,14 +107,30 @@ def _describe_validity(record: FitRecord) -> Description:
 
 
 def _describe_further_accuracies(record: FitRecord) -> Iterator[str]:
-    """Describe the linear probe unless it is the result."""
-    probe = record.estimate
-    if record.best is probe or probe.accuracy is None:
+    """Describe accuracies other than the result, and for which photos."""
+    probe, best = record.estimate, record.best
+    if not record.is_representative:
+        yield f'{_name_tested(record)}: {best.describe().summary}'
+    if record.same_days:
+        yield f'on the same days: {record.same_days.describe().summary}'
+    if best is probe or probe.accuracy is None:
         return
     method = 'linear probe, cross-validation'
     if record.final == 'trained':
         method = f'before fine-tuning ({method})'
     yield f'{method}: {probe.describe().summary}'
+
+
+def _name_tested(record: FitRecord) -> str:
+    """Name the photos of an accuracy that does not hold for others."""
+    untested = len(record.untested_classes)
+    if untested:
+        number = len(record.estimate.per_class)
+        return f'on {number - untested} of {number} classes'
+    if record.is_across_days:
+        return 'on other days'
+    kinds = ' and '.join(f'{x.kind}s' for x in record.photos.coinciding)
+    return f'on the same {kinds} only'
 
 
 def _describe_class_sizes(record: FitRecord) -> Description:

@@ -7,7 +7,7 @@ Screen and report show their descriptions.
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from mmclca.datasets.photos import Problem
+from mmclca.datasets.photos import Problem, Spread
 from mmclca.errors import Error
 from mmclca.evaluation.open_set import NEAREST
 from mmclca.models import Variant
@@ -40,6 +40,8 @@ class Photos:
             that has some. Defaults to {}.
         near_duplicates (list[tuple[str, str]], optional): Pairs of
             near-duplicates. Defaults to None: not searched yet.
+        spreads (list[Spread]): How classes are spread over days, cameras,
+            folders and named groups, as far as known. Defaults to [].
     """
 
     digest: str = ''
@@ -49,6 +51,17 @@ class Photos:
     problems: list[Problem] = field(default_factory=list)
     near_duplicate_counts: dict[str, int] = field(default_factory=dict)
     near_duplicates: list[tuple[str, str]] | None = None
+    spreads: list[Spread] = field(default_factory=list)
+
+    @property
+    def coinciding(self) -> list[Spread]:
+        """Spreads over days, cameras or folders that coincide with classes."""
+        return [x for x in self.spreads if x.kind != 'group' and x.coinciding]
+
+    @property
+    def groups(self) -> Spread | None:
+        """Spread over the groups that the user named, if any."""
+        return next((x for x in self.spreads if x.kind == 'group'), None)
 
     def describe(self) -> str:
         """Describe the numbers of photos and classes."""

@@ -89,7 +89,7 @@ def describe_photos(
 ) -> dict[str, Any]:
     """Return the template's variables about photos and their numbers."""
     counts = [*record.photos.counts.values()]
-    is_grouped = any(photo.group for photo in photos)
+    is_grouped = record.is_across_days or any(x.group for x in photos)
     unit = choose_curve_unit(counts, is_grouped)
     source = record.photos.source
     return dict(

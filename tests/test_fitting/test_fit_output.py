@@ -82,7 +82,7 @@ def trained(finetune_val):
             make_record(FEW, near_duplicate_counts=dict(ash=2, elm=3)),
             'Near-dupl.',
         ),
-        (make_record(FEW, groups='plant'), 'new groups'),
+        (make_record(UNEVEN, groups='plant'), 'new groups'),
         (make_record(FEW, test=TEST), 'like those in val and test'),
         (make_record(ONE, UNMEASURED), 'second photo'),
         (make_record(FEW, UNMEASURED), 'near-duplicates'),

@@ -43,6 +43,8 @@ class PhotoRow:
         prediction_probability (float, optional): Probability of
             ``prediction``.
         sha256 (str): Digest of the file, empty if unknown.
+        day (str): Day of the photo as in 2023-07-14, empty if unknown.
+        camera (str): Camera, empty if unknown.
     """
 
     path: str
@@ -55,6 +57,8 @@ class PhotoRow:
     label_probability: float | None = None
     prediction_probability: float | None = None
     sha256: str = ''
+    day: str = ''
+    camera: str = ''
 
     @classmethod
     def from_cells(cls, cells: Mapping[str, str | None]) -> 'PhotoRow':
@@ -85,6 +89,8 @@ class PhotoRow:
                 cells.get('p_predicted')
             ),
             sha256=sha256,
+            day=cells.get('day') or '',
+            camera=cells.get('camera') or '',
         )
 
     @property

@@ -10,10 +10,12 @@ from itertools import starmap
 from mmclca.checkpoints.gate.photo_table import PhotoFiles
 from mmclca.errors import Error
 
+from .capture_names import add_names
 from .copies import ImageSummary, find_copies, keys_by, summarize_images
 from .labeled_images import LabeledImages
 from .problems import Problem
 from .spellings import visual_key
+from .spreads import Spread, find_spreads
 
 # copies in several splits: the copy in the split of lowest rank is kept
 _RANKS = {'test': 0, 'val': 1, 'train': 2, '': 2}
@@ -96,6 +98,11 @@ class PhotoCheck:
         tested = photos.without({*trained.paths})
         return sorted({*(trained.groups or ())} & {*(tested.groups or ())})
 
+    @property
+    def spreads(self) -> list[Spread]:
+        """Spread of the training photos over days, cameras and groups."""
+        return find_spreads(self.photos.select(self.photos.to_train()))
+
     def list_problems(self) -> list[Problem]:
         """List skipped photos and possible mistakes, by kind."""
         return list(_find_problems(self))
@@ -131,6 +138,9 @@ def check_photos(
         path: x.problem for path, x in summaries.items() if x.problem
     }
     copies = _sort_copies(photos, find_copies(readable))
+    from_exif = {path: x.capture for path, x in readable.items()}
+    captures = add_names(photos, from_exif | photos.captures)
+    photos = replace(photos, captures=captures)
     usable = photos.without(copies.list_skipped() | unreadable.keys())
     labels = (usable.labels[i] for i in usable.to_train())
     trained = sorted({label for label in labels if label is not None})

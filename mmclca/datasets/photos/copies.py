@@ -4,7 +4,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from io import BytesIO
 from itertools import pairwise
@@ -25,6 +25,7 @@ from ..decoding import (
     reserved,
 )
 from ..image_files import check_image
+from .captures import Capture, read_exif
 
 _THREADS = 8  # decoders release the interpreter lock
 _SIDE = 16  # pixels per side of the thumbnails for comparison
@@ -41,13 +42,15 @@ class ImageSummary:
     """Size, SHA-256 and thumbnail of an image file, or its problem.
 
     ``size`` starts with the shorter side, to ignore rotation by EXIF.
-    ``thumbnail`` is flat, uint8; None if not read.
+    ``thumbnail`` is flat, uint8; None if not read. ``capture`` is that in the
+    EXIF data.
     """
 
     problem: str
     digest: str = ''
     size: tuple[int, int] = (0, 0)
     thumbnail: np.ndarray | None = None
+    capture: Capture = Capture()
 
 
 def summarize_images(paths: Sequence[str]) -> dict[str, ImageSummary]:
@@ -95,15 +98,15 @@ def _summarize(path: str) -> ImageSummary:
         return ImageSummary('file name has a line break; rename it')
     try:
         content = read_bytes(path)
-        size, thumbnail = _size_and_thumbnail(content)
+        summary = _summarize_content(content)
     except Exception as error:  # decoders raise many types
         problem = check_image(path, quick=True)
         return ImageSummary(problem or f'{type(error).__name__}: {error}')
-    return ImageSummary('', sha256(content).hexdigest(), size, thumbnail)
+    return replace(summary, digest=sha256(content).hexdigest())
 
 
-def _size_and_thumbnail(content: bytes) -> tuple[tuple[int, int], np.ndarray]:
-    """Return size and thumbnail, as in :class:`ImageSummary`.
+def _summarize_content(content: bytes) -> ImageSummary:
+    """Return size, thumbnail and EXIF capture of an image.
 
     Raises an error of any type if the image is unreadable.
     """
@@ -115,7 +118,9 @@ def _size_and_thumbnail(content: bytes) -> tuple[tuple[int, int], np.ndarray]:
                 raise Error(problem)
         with reserved(image, draft=('RGB', (8 * _SIDE, 8 * _SIDE))):
             ImageOps.exif_transpose(image, in_place=True)
-            return size, _thumbnail(image)
+            capture = read_exif(image)  # decodes some formats
+            thumbnail = _thumbnail(image)
+    return ImageSummary('', '', size, thumbnail, capture)
 
 
 def _thumbnail(image: Image.Image) -> np.ndarray:

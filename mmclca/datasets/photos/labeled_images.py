@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 
+from .captures import Capture
 from .spellings import normalize_name
 
 _WORDS = dict(
@@ -56,6 +57,7 @@ class LabeledImages:
         unused (dict[str, str]): Reasons for unused files, by path.
         hidden (list[str]): Hidden images and system folders.
         notes (list[str]): Assumptions, one line each.
+        captures (dict[str, Capture]): Day, camera and folder by path.
     """
 
     paths: list[str]
@@ -67,6 +69,7 @@ class LabeledImages:
     unused: dict[str, str] = field(default_factory=dict)
     hidden: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    captures: dict[str, Capture] = field(default_factory=dict)
 
     @classmethod
     def from_names(

@@ -21,6 +21,7 @@ from .labeled_images import SPLITS, LabeledImages, recognize_split
 from .layout import Levels, find_levels
 from .lists import read_labels
 from .spellings import normalize_name
+from .spreads import separate_classes
 from .table import read_table
 
 EXAMPLE = 'rose/IMG_1.jpg, tulip/IMG_2.jpg and so on'
@@ -42,8 +43,9 @@ def read_photos(
             table. Defaults to None: folders name the classes.
         groups (str, optional): Group of each photo, such as a plant: a table
             column, or a regular expression for the path below ``source``,
-            whose first group (else the whole match) is used. Defaults to
-            None.
+            whose first group (else the whole match) is used. Plants with
+            equal names in two classes, such as plant1, are two groups.
+            Defaults to None.
 
     Returns:
         LabeledImages: Photos in at least two classes.
@@ -71,6 +73,7 @@ def read_photos(
         photos = read_table(Path(labels).absolute(), source, groups)
     if groups is not None and photos.groups is None:
         photos = group_photos(photos, source, groups)
+    photos = separate_classes(photos)
     if photos.groups is not None and len({*photos.groups}) == 1:
         # no photo is left for a test
         raise Error(

@@ -216,3 +216,18 @@ def test_report_has_no_pictures_if_photos_are_gone(tmp_path):
     assert not page.every('img')
     assert page.words.count('cannot be shown') == 17
     assert '6 ?.jpg' in page.text
+
+
+def test_report_begins_with_days_that_coincide_with_classes(tmp_path):
+    day = dict(
+        kind='day',
+        number=2,
+        single={CLASSES[1]: '2023-07-14'},
+        coinciding=[CLASSES[1]],
+        classes_per_value=[1, 2],
+    )
+    page = page_of(write_folder(tmp_path, spreads=[day]))
+    start = page.words.index('2023-07-14 only')
+    assert start < page.words.index('72.7%')
+    assert 'on the same days only: 72.7%' in page.words.lower()
+    assert 'Of 100 new photos' not in page.words
