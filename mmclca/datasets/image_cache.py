@@ -91,24 +91,29 @@ class CacheImages(BaseTransform):
         key = self.store and file_key(results['img_path'])
         if not key:
             return self.steps(results)
-        cached = self.store.get(key)
-        if cached:
-            return cached | results  # its label may differ
-        results = self.steps(results)
-        if results is None:  # steps may drop a sample
+        if cached := self.store.get(key):
+            return results | cached
+        prepared = self.steps(dict(results))
+        if prepared is None:  # steps may drop a sample
             return None
-        if not isinstance(results.get('img'), np.ndarray):
+        if not isinstance(prepared.get('img'), np.ndarray):
             raise Error(
                 'CacheImages: the transforms must end with an image (`img`), '
-                f'but they return {sorted(results)}; move transforms such as '
+                f'but they return {sorted(prepared)}; move transforms such as '
                 'PackInputs after CacheImages'
             )
-        if problem := self.store.put(key, results):
+        # values of the sample, such as its label, may differ next time
+        new = {
+            name: value
+            for name, value in prepared.items()
+            if name not in results or value is not results[name]
+        }
+        if problem := self.store.put(key, new):
             _warn(
                 f'caching in {self.store.folder} stopped ({problem}); other '
                 'images are decoded in every epoch'
             )
-        return results
+        return prepared
 
     def __repr__(self):
         limit = f'disk_mb={self.disk_mb}'

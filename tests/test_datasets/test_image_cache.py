@@ -35,12 +35,13 @@ TAIL = [
 
 
 @pytest.fixture(autouse=True)
-def folder(monkeypatch):
+def folder(monkeypatch, tmp_path_factory):
     """Cache folder.
 
     Its path is short: workers open sockets there, whose paths have at most
     107 bytes.
     """
+    tmp_path_factory.getbasetemp()  # not in this folder, which is removed
     with tempfile.TemporaryDirectory() as path:
         monkeypatch.setattr(tempfile, 'tempdir', path)
         yield Path(path)
@@ -175,6 +176,12 @@ def test_cached_image_keeps_the_label_of_the_sample(leaves, decoded):
         step(dict(img_path=path, gt_label=x))['gt_label'] for x in (0, 1)
     ]
     assert labels == [0, 1] and decoded == [path]
+
+
+def test_cached_image_keeps_values_that_a_step_has_changed(leaves, decoded):
+    step, sample = cached(), dict(img_path=leaves[0], img_shape='whole')
+    shapes = [step(dict(sample))['img_shape'] for _ in range(2)]
+    assert shapes == [(SIZE, SIZE)] * 2 and len(decoded) == 1
 
 
 def test_copied_cache_reads_the_same_file(leaves, decoded):
