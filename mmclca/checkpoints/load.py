@@ -222,7 +222,9 @@ def _copy_with(model: nn.Module, weights: dict[str, Tensor]) -> nn.Module:
         for p in model.parameters()
     }
     copy = deepcopy(model, blank)
-    for part in copy.modules():
+    # few parts have hooks, and to check a protocol is slow before Python 3.12
+    hooked = [x for x in copy.modules() if x._load_state_dict_pre_hooks]
+    for part in hooked:
         is_adapted = isinstance(part, AdaptsWeights)
         if is_adapted or _get_backbone(part) is not None:
             part._load_state_dict_pre_hooks.clear()
