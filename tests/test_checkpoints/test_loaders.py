@@ -63,7 +63,7 @@ FILES = (
     'ours',
     'mmpretrain',
 )
-QUICK = ('model', 'safetensors', 'mae', 'ours')
+QUICK = ('model', 'mae')
 
 
 def cells(files):
@@ -73,6 +73,7 @@ def cells(files):
             for name in files:
                 quick = name in ('model', 'part')
                 quick |= kind == 'ours' and name in QUICK
+                quick |= (loader, kind) == (PLAIN[0], 'ours')
                 marks = () if quick else pytest.mark.slow
                 yield pytest.param(loader, kind, name, marks=marks)
 

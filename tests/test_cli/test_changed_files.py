@@ -237,7 +237,7 @@ READERS = (
 )
 
 
-@few_and_many(20, 1000)
+@few_and_many(8, 1000)
 @pytest.mark.parametrize('files', READERS)
 def test_changed_file_is_read_or_refused_in_one_line(
     files, tries, attack, tiny_folder, tmp_path, monkeypatch

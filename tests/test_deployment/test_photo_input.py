@@ -6,16 +6,9 @@ import runpy
 import numpy as np
 import pytest
 import torch
-from tiny_export import INFER, write_model
+from tiny_export import INFER
 
-from mmclca.deployment import (
-    Preprocessing,
-    add_preprocessing,
-    check_photo,
-    load_onnx,
-    read_preprocessing,
-    write_onnx,
-)
+from mmclca.deployment import Preprocessing, add_preprocessing, load_onnx
 
 onnx = pytest.importorskip('onnx', reason='extra deploy')
 IDENTITY = """<ir_version: 9, opset_import: ["" : 18]>
@@ -58,18 +51,3 @@ def test_resizing_without_an_operator_is_refused(tmp_path):
     given = Preprocessing([step], 'RGB', [0] * 3, [1] * 3, (52, 45))
     with pytest.raises(ValueError, match='cv2 area'):
         add_preprocessing(tmp_path / 'a.onnx', given)
-
-
-def test_file_with_other_scores_is_refused(tmp_path):
-    _, _, model = write_model(tmp_path)
-    config, path = model._config, tmp_path / 'a.onnx'
-    found = read_preprocessing(config, model)
-    write_onnx(model, found.size, path, {})
-    content = path.read_bytes()
-    add_preprocessing(path, found)
-    assert check_photo(model, path, config) < 0.01
-    path.write_bytes(content)
-    found.mean = [255.0] * 3
-    add_preprocessing(path, found)
-    with pytest.raises(ValueError, match='scores'):
-        check_photo(model, path, config)

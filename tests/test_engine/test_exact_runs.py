@@ -203,7 +203,7 @@ def ends(folder, words, processes=1, start='fork'):
     return any(train(folder, words, processes, NEVER, start) for _ in tries)
 
 
-@few_and_many(2, 60)
+@few_and_many(1, 60)
 def test_resumed_run_equals_uninterrupted_run_if_killed(folder, attack, tries):
     names = cycle(VARIANTS)
 

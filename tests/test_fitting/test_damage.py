@@ -43,7 +43,7 @@ def content_of(path):
     return path.read_bytes()
 
 
-@few_and_many(30, 1500)
+@few_and_many(10, 1500)
 def test_flipped_bits_are_found_or_change_nothing(attack, tries, copy):
     files, record = find(copy.folder), copy.folder / 'fit.json'
     table = copy.folder / 'photographs.csv'

@@ -12,7 +12,6 @@ from functools import partial
 from itertools import count
 
 import pytest
-from hostile import few_and_many
 
 import mmclca
 from mmclca.evaluation.cost import count_config
@@ -148,14 +147,13 @@ def plain(content):
     return facts
 
 
-@few_and_many(1, 30)
-def test_killed_fit_resumes_to_the_same_model(attempt, tries, attack):
-    name = 'fit: killed, then the same model'
-    attack.run(name, tries, partial(attempt, command=fit))
-
-
+# one interrupted fit is a quick test in test_fit.py
 @pytest.mark.hostile
-@pytest.mark.parametrize('command', [refit, add_class])
-def test_killed_command_resumes_to_the_same_model(attempt, command, attack):
+@pytest.mark.parametrize(
+    'command, tries', [(fit, 30), (refit, 15), (add_class, 15)]
+)
+def test_killed_command_resumes_to_the_same_model(
+    attempt, command, tries, attack
+):
     name = f'{command.__name__}: killed, then the same model'
-    attack.run(name, 15, partial(attempt, command=command))
+    attack.run(name, tries, partial(attempt, command=command))

@@ -15,8 +15,8 @@ FAMILIES = (
     *('mobilenetv3_small_050', 'mobileone_s0', 'fastvit_t8', 'test_byobnet'),
     *('test_efficientnet', 'test_convnext', 'regnetx_002', 'resnet18'),
     *('swin_tiny_patch4_window7_224', 'hiera_tiny_224', 'pvt_v2_b0'),
+    'test_resnet',
 )
-SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in FAMILIES]
 
 
 def write(folder, arch, name=None, **options):
@@ -67,12 +67,10 @@ def test_unknown_network_is_refused_with_similar_names(tmp_path):
         find_weights(str(write_weights(tmp_path)), arch='test_resnet')
 
 
-@pytest.mark.parametrize('arch', ['test_resnet', *SLOW])
-def test_network_is_fitted_extended_and_exported(
-    arch, tmp_path, monkeypatch, run, capsys
-):
-    photos = write_photos(tmp_path)
-    weights, out = write(tmp_path, arch), tmp_path / 'model'
+def fit_and_extend(arch, folder, run):
+    """Fit a network, predict, and add a class; return the model folder."""
+    photos = write_photos(folder)
+    weights, out = write(folder, arch), folder / 'model'
     options = dict(weights=weights, runtime='pytorch', folds=2)
     model = mmclca.fit(photos, out, probe_only=True, **options)
     assert model.facts['model']['depth'] is None
@@ -80,15 +78,20 @@ def test_network_is_fitted_extended_and_exported(
     assert (out / 'report.html').stat().st_size > 1000
     results = model.predict(photos)
     assert len(results) == 16 and all('pred_class' in r for r in results)
-    monkeypatch.chdir(tmp_path)
-    more = write_photos(tmp_path / 'more', seed=1) / 'ash'
-    for words in (
-        ['add-class', 'model', str(more), '--name', 'new'],
-        ['export', 'model'],
-        ['export', 'model', '--int8'],
-    ):
-        assert run(*words) == 0
-    said = capsys.readouterr().out
-    assert 'Checked' in said
+    more = write_photos(folder / 'more', seed=1) / 'ash'
+    assert run('add-class', out, more, '--name', 'new') == 0
+    return out
+
+
+def test_network_is_fitted_and_extended(tmp_path, run):
+    fit_and_extend('test_resnet', tmp_path, run)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('arch', FAMILIES)
+def test_network_is_fitted_extended_and_exported(arch, tmp_path, run, capsys):
+    out = fit_and_extend(arch, tmp_path, run)
+    assert run('export', out) == run('export', out, '--int8') == 0
+    assert 'Checked' in capsys.readouterr().out
     sizes = [(out / f'model{x}.onnx').stat().st_size for x in ('', '.int8')]
     assert sizes[1] < 0.7 * sizes[0]

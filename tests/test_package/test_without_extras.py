@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """What works with the required packages alone."""
 
+import pytest
 from tiny_run import run_python, write_run
 
 EXTRAS = (
@@ -50,6 +51,8 @@ for name in ('fit', 'export_onnx'):
 """
 
 
+@pytest.mark.first
+@pytest.mark.slow
 def test_train_test_and_reduce_tokens_need_no_extra(tmp_path):
     write_run(tmp_path)
     code = f'EXTRAS = {EXTRAS}\n{SCRIPT}'

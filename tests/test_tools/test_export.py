@@ -6,6 +6,7 @@ import json
 import runpy
 import subprocess
 import sys
+from copy import deepcopy
 from functools import partial
 
 import cv2
@@ -23,6 +24,7 @@ from tiny_run import CLASSES, environment, exit_code, load_tool, run_tool
 import mmclca
 from mmclca.apis import TokenReductionInferencer
 from mmclca.datasets.decoding import decode
+from mmclca.deployment import check_photo
 from mmclca.deployment.program import noise
 from mmclca.registry import TRANSFORMS
 
@@ -98,6 +100,16 @@ def test_onnx_file_equals_pytorch_and_stores_facts(exported):
     (logits,) = session.run(None, dict(photo=photo.numpy()))
     x = (photo.flip(2).permute(2, 0, 1)[None] - 127.5) / 127.5
     torch.testing.assert_close(torch.tensor(logits), model(x))
+
+
+def test_file_with_other_scores_is_refused(exported):
+    folder, model = exported
+    path = folder / 'tiny.onnx'
+    assert check_photo(model, path, model._config) < 0.01
+    other = deepcopy(model)
+    other.data_preprocessor.mean += 128
+    with pytest.raises(ValueError, match='scores'):
+        check_photo(other, path, model._config)
 
 
 @pytest.mark.slow

@@ -88,6 +88,8 @@ def test_unreadable_images_are_skipped_and_reported(
     checkpoint, predict, tmp_path, capsys
 ):
     data, out = tmp_path / 'data', tmp_path / 'results.csv'
+    for name in ('beech', 'elm'):  # half is enough
+        shutil.rmtree(data / name)
     (data / 'oak' / '0.png').write_bytes(b'')
     (data / 'ash' / '1.png').write_text('no image')
     options = ('--batch-size', 1, '--out', out, '--show-dir', tmp_path / 'p')
@@ -98,12 +100,12 @@ def test_unreadable_images_are_skipped_and_reported(
     assert str(data / 'ash/1.png') in ash and 'no image' in ash
     assert str(data / 'oak/0.png') in oak and 'empty file' in oak
     assert str(tmp_path / 'gone.png') in gone
-    assert '14 of 17' in summary and '3 unreadable' in summary
-    assert len(printed.out.splitlines()) == 14
+    assert '6 of 9' in summary and '3 unreadable' in summary
+    assert len(printed.out.splitlines()) == 6
     errors = [row['error'] for row in csv.DictReader(out.open())]
-    assert len(errors) == 17
-    assert [i for i, error in enumerate(errors) if error] == [1, 12, 16]
-    assert len([*(tmp_path / 'p').rglob('*.png')]) == 14
+    assert len(errors) == 9
+    assert [i for i, error in enumerate(errors) if error] == [1, 4, 8]
+    assert len([*(tmp_path / 'p').rglob('*.png')]) == 6
 
 
 def test_pictures_mirror_the_image_folders(checkpoint, predict, tmp_path):
