@@ -3,6 +3,7 @@
 
 from functools import cache, partial
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from frozen import FILES, Frozen, photos
@@ -11,6 +12,7 @@ from tables import kept, read_machine, select
 
 from mmclca.apis.probe import LabeledFeatures, fit_linear
 from mmclca.apis.probe.classifiers import ProbeData
+from mmclca.apis.probe.fold_scores import choose_setting, prepare_fold_scores
 from mmclca.apis.probe.settings import RIDGE
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.evaluation.cost import count_config
@@ -102,8 +104,9 @@ def probe(x, dataset):
     train_mask = torch.tensor((dataset.split == 'train').to_numpy())
     number = 1 + int(labels.max())
     data = LabeledFeatures(x[train_mask], labels[train_mask], number)
-    task = ProbeData.from_features(data, RIDGE)
-    setting = task.settings[task.choose(3, seed=0)]
+    scores = prepare_fold_scores(ProbeData.from_features(data, RIDGE))
+    every = np.arange(len(scores.data.labels))
+    setting = scores.data.settings[choose_setting(scores, every, 3, seed=0)]
     fitted = fit_linear(data, setting=setting)
     table = fitted.scores(x[~train_mask]).argmax(1)
     return round(100 * float((table == labels[~train_mask]).float().mean()), 4)

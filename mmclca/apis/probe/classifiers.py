@@ -14,6 +14,7 @@ from mmclca.datasets.grouped_splits import GroupedSplits
 from mmclca.errors import Error
 
 from .data import LabeledFeatures, check_labels, span
+from .ridge import WeightedRows, ridge
 from .settings import (
     CLASSIFIERS,
     LATE_CLS_WEIGHTS,
@@ -21,16 +22,18 @@ from .settings import (
     ClassifierSettings,
     ProbeSetting,
 )
-from .solvers import FITS, LinearClassifier, average
+from .solvers import LinearClassifier, logistic
+
+FITS = dict(ridge=ridge, logistic=logistic)
 
 
 @dataclass
 class ProbeData:
     """Features (N, V, D) of V views per image, labels (N,) and settings.
 
-    Classifiers are fitted to all views and tested on the first view. For
-    each of the ``feature_subsets``, ``features`` has the coordinates in the
-    span of all images, and ``basis`` the axes.
+    Classifiers are fitted to all views and tested on the first view. If the
+    features are rotated, ``features`` has the coordinates in the span of all
+    images for each of the ``feature_subsets``, and ``basis`` the axes.
     """
 
     features: Tensor
@@ -45,7 +48,10 @@ class ProbeData:
     def from_features(
         cls, data: LabeledFeatures, classifier: ClassifierSettings
     ) -> 'ProbeData':
-        """Check labels and numbers of images, and rotate the features."""
+        """Check labels and numbers of images.
+
+        For logistic regression, rotate the features: it takes many passes.
+        """
         labels = torch.as_tensor(data.labels)
         check_labels(labels, data.num_classes)
         views = data.features
@@ -60,9 +66,9 @@ class ProbeData:
             data.num_classes,
             classifier,
             None if data.groups is None else np.asarray(data.groups),
-            data.feature_subsets or (),
+            data.feature_subsets or [torch.arange(views.shape[2])],
         )
-        return checked.in_span()
+        return checked if classifier.name == 'ridge' else checked.in_span()
 
     @property
     def settings(self) -> list[ProbeSetting]:
@@ -78,6 +84,11 @@ class ProbeData:
     def splitter(self) -> GroupedSplits:
         """Return the stratified splits, which keep groups together."""
         return GroupedSplits(self.labels, self.groups)
+
+    def split_part(self, images: np.ndarray) -> GroupedSplits:
+        """Return the splits of images at some positions."""
+        groups = None if self.groups is None else self.groups[images]
+        return GroupedSplits(self.labels[images], groups)
 
     def part(self, chosen: np.ndarray) -> 'ProbeData':
         """Return the data of the selected images."""
@@ -100,7 +111,7 @@ class ProbeData:
         if len(flat) >= len(every):
             return replace(self, feature_subsets=[every])
         rotated, bases = [], []
-        for columns in self.feature_subsets or [every]:
+        for columns in self.feature_subsets:
             coordinates, axes = span(flat, columns)
             rotated.append(coordinates)
             bases.append(axes)
@@ -113,47 +124,73 @@ class ProbeData:
             basis=torch.cat(bases, 1),
         )
 
-    def fit(self, settings: Sequence[ProbeSetting]) -> list[LinearClassifier]:
-        """Fit the classifier to all images, once per setting."""
+    @cached_property
+    def rows(self) -> WeightedRows:
+        """All views of all images as rows of a regression."""
         views = self.features.shape[1]
         one_hot = F.one_hot(self.labels, self.num_classes).to(self.features)
-        weights = torch.ones(len(self.labels))
-        if self.classifier.class_weights == 'balanced':
-            counts = self.labels.bincount(minlength=self.num_classes)
-            expected = self.num_classes * counts[self.labels]
-            weights = len(self.labels) / expected
-        weights = weights.to(self.features)[:, None]
-        features, solve = (
+        weights = weigh_images(self.labels, self.classifier)
+        return WeightedRows(
             self.features.flatten(0, 1),
-            FITS[self.classifier.name],
+            one_hot.repeat_interleave(views, 0),
+            weights.to(self.features).repeat_interleave(views, 0),
         )
+
+    def find_rows(self, images: np.ndarray) -> Tensor:
+        """Return the positions of all views of images in the rows."""
+        views = torch.arange(self.features.shape[1])
+        first = len(views) * torch.as_tensor(images)
+        return (first[:, None] + views).flatten()
+
+    def fit(self, settings: Sequence[ProbeSetting]) -> list[LinearClassifier]:
+        """Fit the classifier to all images, once per setting."""
+        rows, solve = self.rows, FITS[self.classifier.name]
         # settings that differ only in late_cls_weight need no other fit
         alphas = [*dict.fromkeys(x.alpha for x in settings)]
-        fitted: dict[float, list[LinearClassifier]] = {x: [] for x in alphas}
-        for columns in self.feature_subsets:
-            classifiers = solve(
-                features[:, columns],
-                one_hot.repeat_interleave(views, 0),
-                weights.repeat_interleave(views, 0),
-                alphas,
+        # per feature subset, by alpha
+        fitted = [
+            dict(
+                zip(
+                    alphas,
+                    solve(
+                        rows.features[:, columns],
+                        rows.targets,
+                        rows.weights,
+                        alphas,
+                    ),
+                    strict=True,
+                )
             )
-            for alpha, classifier in zip(alphas, classifiers, strict=True):
-                fitted[alpha].append(classifier)
-        return [average(fitted[x.alpha], x.late_cls_weight) for x in settings]
+            for columns in self.feature_subsets
+        ]
+        return [
+            self._average([x[setting.alpha] for x in fitted], setting)
+            for setting in settings
+        ]
 
-    def scores(self, train: np.ndarray, test: np.ndarray) -> Tensor:
-        """Fit on ``train`` with every setting; score ``test``, (S, n, K)."""
-        fitted = self.part(train).fit(self.settings)
-        tested = self.features[test, 0]
-        return torch.stack([x.scores(tested) for x in fitted])
+    def _average(
+        self, fitted: Sequence[LinearClassifier], setting: ProbeSetting
+    ) -> LinearClassifier:
+        """Average the scores of classifiers on the feature subsets."""
+        weight = self.features.new_zeros(
+            self.num_classes, self.features.shape[2]
+        )
+        bias = weight.new_zeros(self.num_classes)
+        for columns, share, part in zip(
+            self.feature_subsets, setting.subset_weights, fitted, strict=False
+        ):
+            weight[:, columns] += share * part.weight
+            bias += share * part.bias
+        return LinearClassifier(weight, bias)
 
-    def choose(self, folds: int, seed: int) -> int:
-        """Select a setting by cross-validation, and return its position."""
-        correct = torch.full((len(self.settings), len(self.labels)), torch.nan)
-        for train, test in self.splitter.folds(folds, seed):
-            predicted = self.scores(train, test).argmax(2)
-            correct[:, test] = (predicted == self.labels[test]).float()
-        return best_setting(correct)
+
+def weigh_images(labels: Tensor, classifier: ClassifierSettings) -> Tensor:
+    """Return the weights (N, 1) of images, with a mean of 1."""
+    if classifier.class_weights is None:
+        return torch.ones(len(labels), 1, dtype=torch.float64)
+    counts = labels.bincount()
+    weights = len(labels) / ((counts > 0).sum() * counts[labels])
+    return weights.double()[:, None]
 
 
 def best_setting(correct: Tensor) -> int:

@@ -11,6 +11,7 @@ from mmclca.evaluation.accuracy import accuracy, estimate_accuracy_interval
 
 from .classifiers import ProbeData
 from .folds import OutOfFold
+from .subset_scores import SubsetScores
 
 SIZES = (1, 2, 3, 5, 10, 20, 50, 100)  # images per class
 MIN_ERROR = 0.001  # avoids the logarithm of zero
@@ -63,11 +64,12 @@ def learning_curve(
     )
     if not cross_validated.independent:
         return []
+    fit = SubsetScores(data)
     median = np.median(data.splitter.per_class)
     largest = max(round(median * (1 - 1 / cross_validated.folds)), 1)
     smaller = [size for size in sizes if size < largest]
     curve = {
-        size: _subset_accuracy(cross_validated, data, size / median)
+        size: _subset_accuracy(cross_validated, size / median, fit)
         for size in progress(smaller)
     }
     curve[largest] = float(cross_validated.accuracy.mean())
@@ -81,21 +83,16 @@ def learning_curve(
 
 
 def _subset_accuracy(
-    cross_validated: OutOfFold, data: ProbeData, share: float
+    cross_validated: OutOfFold, share: float, fit: SubsetScores
 ) -> float:
     """Cross-validate with a share of each class, at least one image."""
+    data = fit.data
     numbers = np.rint(share * data.splitter.per_class).clip(1)
     logits = torch.full_like(cross_validated.logits, torch.nan)
     for i, (train, test) in enumerate(cross_validated.splits):
-        units = data.part(train).splitter
-        subset = data.part(train[units.draw(numbers, i)]).in_span()
-        (fitted,) = subset.fit([cross_validated.settings[i]])
-        tested = data.features[test, 0]
-        if subset.basis is not None:
-            tested = tested @ subset.basis
-        logits[i // cross_validated.folds, test] = fitted.scores(
-            tested
-        ).float()
+        drawn = train[data.split_part(train).draw(numbers, i)]
+        (scores,) = fit.scores(drawn, test, [cross_validated.settings[i]])
+        logits[i // cross_validated.folds, test] = scores.float()
     return float(accuracy(logits, data.labels).mean())
 
 

@@ -17,16 +17,17 @@ from mmclca.evaluation.accuracy import (
 
 from .classifiers import ProbeData, best_setting, fit_linear
 from .data import LabeledFeatures
+from .fold_scores import choose_setting, prepare_fold_scores
 from .settings import (
     FIVE_FOLDS,
+    MAX_NESTED,
+    MAX_REPEATED,
     RIDGE,
     ClassifierSettings,
     FoldSettings,
     ProbeSetting,
 )
 from .solvers import LinearClassifier
-
-MAX_SCORES = 2**25  # over all repeats: many images need no repeats
 
 
 @dataclass
@@ -127,7 +128,13 @@ def out_of_fold(
     each fold trains on fewer images: on two of three per class, for example.
     The setting of each fold is selected by folds inside its training images.
     The setting of the final classifier is selected on these folds; the
-    temperature minimizes the cross-entropy of their scores.
+    temperature minimizes the cross-entropy of their scores. Above
+    ``MAX_REPEATED`` images, there is one repeat; above ``MAX_NESTED``, all
+    folds have the final setting.
+
+    Ridge regressions of all folds follow from one fit with the penalty of all
+    images, see :mod:`mmclca.apis.probe.ridge`. With balanced class weights,
+    which depend on the training images, they are fitted in each fold.
 
     Args:
         data (LabeledFeatures): Features, labels and groups.
@@ -148,26 +155,34 @@ def out_of_fold(
     """
     checked = ProbeData.from_features(data, classifier)
     labels = checked.labels
-    allowed = MAX_SCORES // (len(labels) * checked.num_classes)
-    repeats = max(1, min(folds.repeats, allowed))
+    repeats = folds.repeats if len(labels) <= MAX_REPEATED else 1
     cuts = [
         (repeat, *split)
         for repeat in range(repeats)
         for split in checked.splitter.folds(folds.folds, folds.seed + repeat)
     ]
+    fold_scores = prepare_fold_scores(checked)
     logits = torch.full((repeats, len(labels), checked.num_classes), torch.nan)
     correct = torch.full(
         (len(checked.settings), repeats, len(labels)), torch.nan
     )
-    settings = []
+    scores, chosen = [], []
     for repeat, train, test in progress(cuts):
-        scores = checked.scores(train, test)
-        is_correct = scores.argmax(2) == labels[test]
+        scores.append(fold_scores.scores(test).float())
+        is_correct = scores[-1].argmax(2) == labels[test]
         correct[:, repeat, test] = is_correct.float()
-        chosen = checked.part(train).choose(folds.folds, folds.seed)
-        logits[repeat, test] = scores[chosen].float()
-        settings.append(checked.settings[chosen])
-    setting = checked.settings[best_setting(correct.nanmean(1))]
+        if len(labels) <= MAX_NESTED:
+            others = fold_scores.without(test)
+            chosen.append(
+                choose_setting(others, train, folds.folds, folds.seed)
+            )
+    best = best_setting(correct.nanmean(1))
+    chosen = chosen or [best] * len(cuts)
+    for (repeat, _, test), position, part in zip(
+        cuts, chosen, scores, strict=True
+    ):
+        logits[repeat, test] = part[position]
+    setting = checked.settings[best]
     tested = checked.splitter.tested
     calibration = logits
     if not tested:
@@ -183,7 +198,7 @@ def out_of_fold(
         folds=len(cuts) // repeats,
         independent=tested,
         splits=[split for _, *split in cuts],
-        settings=settings,
+        settings=[checked.settings[x] for x in chosen],
     )
 
 

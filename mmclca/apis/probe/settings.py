@@ -11,6 +11,9 @@ CLASSIFIERS = dict(
     ridge=(0.3, 0.03, 0.1, 1.0, 3.0),
     logistic=(100.0, 1.0, 10.0, 1000.0, 10000.0),
 )
+# above these numbers of images, there is one repeat, and all folds have the
+# setting that is selected on them
+MAX_REPEATED, MAX_NESTED = 2000, 10000
 # candidates if there are two feature subsets
 LATE_CLS_WEIGHTS = (0.25, 0.5, 0.75, 1.0)
 
@@ -24,6 +27,11 @@ class ProbeSetting(NamedTuple):
 
     alpha: float
     late_cls_weight: float = 0.0
+
+    @property
+    def subset_weights(self) -> tuple[float, float]:
+        """Weights of the scores of the two feature subsets."""
+        return 1 - self.late_cls_weight, self.late_cls_weight
 
 
 @dataclass(frozen=True)
@@ -56,8 +64,8 @@ class FoldSettings:
     Args:
         folds (int): Number of folds, fewer if no class has as many images.
             Defaults to 5.
-        repeats (int): Number of repeats, fewer for millions of images times
-            classes. Defaults to 5.
+        repeats (int): Number of repeats; above ``MAX_REPEATED`` images one.
+            Defaults to 5.
         seed (int): Random seed of the splits. Defaults to 0.
     """
 

@@ -31,6 +31,11 @@ def drawn(counts, noise=1.0, channels=8):
     return means[labels] + noise * torch.randn(len(labels), channels), labels
 
 
+def spread(rows):
+    """Mean squared distance between rows and their mean."""
+    return float((rows - rows.mean(0)).square().sum(1).mean())
+
+
 def test_out_of_fold_scores_images_outside_the_training_fold():
     features, labels = drawn([4, 5, 6])
     data = LabeledFeatures(features, labels, 3)
@@ -38,7 +43,9 @@ def test_out_of_fold_scores_images_outside_the_training_fold():
     folds = GroupedSplits(labels).folds(4, 0)
     for (train, test), setting in zip(folds, found.settings, strict=True):
         data = LabeledFeatures(features[train], labels[train], 3)
-        fitted = fit_linear(data, setting=setting)
+        # the penalty of all images
+        alpha = setting.alpha * spread(features) / spread(features[train])
+        fitted = fit_linear(data, setting=setting._replace(alpha=alpha))
         expected = fitted.scores(features[test]) / found.temperature
         assert torch.allclose(found.logits[0, test], expected, atol=1e-4)
 
@@ -114,10 +121,12 @@ def test_one_image_per_class_gives_no_estimate():
     assert ((own > 0.4) & (own < 0.8)).all()  # not confident
 
 
-def test_repeats_are_limited_for_many_images(monkeypatch):
-    monkeypatch.setattr(folds, 'MAX_SCORES', 2 * 40 * 4)
+def test_many_images_have_one_repeat_and_one_setting(monkeypatch):
+    monkeypatch.setattr(folds, 'MAX_REPEATED', 39)
+    monkeypatch.setattr(folds, 'MAX_NESTED', 39)
     found = out_of_fold(LabeledFeatures(*drawn([10] * 4), 4))
-    assert found.logits.shape == (2, 40, 4)
+    assert found.logits.shape == (1, 40, 4) and len(found.splits) == 5
+    assert found.settings == 5 * [found.setting]
 
 
 def test_best_setting_needs_a_clear_gain():
@@ -251,7 +260,8 @@ def test_all_views_are_fitted_and_the_first_is_tested():
     train, test = found.splits[0]
     rows = views[train].flatten(0, 1), labels[train].repeat_interleave(2)
     logits = found.logits[0, test] * found.temperature
-    strengths = CLASSIFIERS['ridge']
+    ratio = spread(views.flatten(0, 1)) / spread(rows[0])
+    strengths = [ratio * alpha for alpha in CLASSIFIERS['ridge']]
     data = LabeledFeatures(*rows, 3)
     known = [fit_linear(data, setting=ProbeSetting(s)) for s in strengths]
     scores = [one.scores(views[test, 0]) for one in known]
