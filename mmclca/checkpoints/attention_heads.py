@@ -3,10 +3,10 @@
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from mmengine.logging import MMLogger
 from mmpretrain.models import VisionTransformer
+from mmpretrain.models.backbones.base_backbone import BaseBackbone
 
 from mmclca.errors import Error
 from mmclca.registry import MODELS
@@ -84,7 +84,7 @@ def _read_num_heads(checkpoint: Checkpoint) -> int | None:
     return arch.get('num_heads') if isinstance(arch, dict) else None
 
 
-def warn_other_heads(backbone: Any, checkpoint: Checkpoint) -> None:
+def warn_other_heads(backbone: BaseBackbone, checkpoint: Checkpoint) -> None:
     """Log a warning if the weights have another number of heads.
 
     Args:

@@ -23,7 +23,7 @@ CLS, POS = 'backbone.cls_token', 'backbone.pos_embed'
 TOKENS, AVERAGES = ('cls_token', 'prefix'), ('average', 'avg_featmap')
 
 
-def to_timm(model: Any) -> dict[str, Tensor]:
+def to_timm(model: ImageClassifier) -> dict[str, Tensor]:
     """Convert the weights of a plain ViT classifier to timm.
 
     Logits are equal in a timm model with the same settings, including the
@@ -32,7 +32,7 @@ def to_timm(model: Any) -> dict[str, Tensor]:
     Tensors are shared.
 
     Args:
-        model (nn.Module): ``ImageClassifier`` with a
+        model (ImageClassifier): Classifier with a
             :class:`TokenReductionViT` or mmpretrain's ``VisionTransformer``
             and a linear or :class:`DistilledHead`.
 

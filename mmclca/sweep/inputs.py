@@ -56,7 +56,7 @@ def _list_failures(attempt: Callable, inputs: list) -> Iterator[str]:
             yield f'{error} (used {counts[name]} times)'
 
 
-def _open_images(dataset: Any) -> None:
+def _open_images(dataset: dict) -> None:
     """Open a dataset and check that its images exist."""
     while isinstance(dataset.get('dataset'), dict):  # unwrap RepeatDataset
         dataset = dataset['dataset']

@@ -2,10 +2,10 @@
 """A frozen encoder without head as a teacher of layers."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from mmpretrain.apis import ModelHub
+from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from torch import Tensor, nn
 
 from mmclca.building import config_errors
@@ -36,7 +36,7 @@ class EncoderTeacher(Teacher):
         checkpoint (str): Path or URL of the trained weights.
         loss (dict | Sequence[dict]): One or more configs of
             :class:`AttentionDistillation` or :class:`HiddenDistillation`.
-        student (nn.Module): Student backbone.
+        student (BaseBackbone): Student backbone.
 
     Raises:
         Error: If the encoder is not supported, its patch size differs
@@ -50,7 +50,7 @@ class EncoderTeacher(Teacher):
         backbone: str | dict,
         checkpoint: str,
         loss: dict | Sequence[dict],
-        student: Any,
+        student: BaseBackbone,
     ):
         super().__init__(None, checkpoint, loss)
         encoder = _encoder_config(backbone, student)
@@ -94,7 +94,7 @@ class EncoderTeacher(Teacher):
         return model.backbone.encode(inputs, ids_shuffle)
 
 
-def _encoder_config(backbone: str | dict, student: Any) -> dict:
+def _encoder_config(backbone: str | dict, student: BaseBackbone) -> dict:
     """Build the encoder config for the student's inputs."""
     if isinstance(backbone, str):
         backbone = ModelHub.get(backbone).config.model.backbone

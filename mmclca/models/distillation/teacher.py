@@ -221,7 +221,7 @@ class Teacher:
             patches = standardize(patches)
         return model.head(feats)[:, order], patches
 
-    def match_images(self, inputs: Tensor) -> Any:
+    def match_images(self, inputs: Tensor) -> BaseClassifier:
         """Return the model with the device and dtype of the images.
 
         The original weights are kept, so that they are rounded only once.
@@ -253,7 +253,7 @@ def _check_losses(losses: list[nn.Module], compares_layers: bool) -> None:
         )
 
 
-def _check_tokens(model: Any, student: Any) -> None:
+def _check_tokens(model: BaseClassifier, student: BaseClassifier) -> None:
     """Raise if the tokens of the teacher do not match the student's."""
     model.backbone = as_reducible(model.backbone)
     if model.backbone.reduces:

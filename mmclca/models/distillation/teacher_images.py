@@ -5,6 +5,7 @@ from typing import Any
 
 import torch.nn.functional as F
 from mmengine.logging import MMLogger
+from mmpretrain.models import BaseClassifier
 from mmpretrain.models.utils import to_2tuple
 from torch import Tensor, nn
 
@@ -23,7 +24,9 @@ def find_image_size(model: nn.Module) -> int | tuple[int, int] | None:
     return next(sizes, None)
 
 
-def rescaling(student: Any, teacher: Any) -> tuple | None:
+def rescaling(
+    student: BaseClassifier, teacher: BaseClassifier
+) -> tuple | None:
     """Return the conversion of normalized images for the teacher.
 
     It consists of a flag (flip the channels) and a scale and a shift per
