@@ -25,7 +25,7 @@ from mmclca.deployment import load_onnx, quantize, write_onnx
 from mmclca.models import fuse
 from mmclca.models.backbones.base import set_drop_path
 from mmclca.registry import MODELS
-from mmclca.utils.provenance import cpu_name, versions
+from mmclca.utils.provenance import cpu_name, load_averages, versions
 from mmclca.utils.torch_versions import COMPILES, require_torch
 
 from .candidates import FUSED, INT8, ONNX, Candidate
@@ -91,7 +91,7 @@ class Setting:
 def describe_machine(setting: Setting, command: str) -> dict[str, str]:
     """Hardware, load, versions, date and command line of a benchmark."""
     threads = torch.get_num_threads()
-    load = '/'.join(f'{average:.2f}' for average in os.getloadavg())
+    load = '/'.join(f'{average:.2f}' for average in load_averages())
     properties = dict(
         CPU=f'{cpu_name()}, {torch.backends.cpu.get_cpu_capability()}',
         cores=f'{os.cpu_count()}, {threads} thread{"s" * (threads > 1)} used',

@@ -10,6 +10,7 @@ import torch
 
 from mmclca.utils.extras import require
 from mmclca.utils.messages import track, warn
+from mmclca.utils.provenance import load_averages
 from mmclca.utils.torch_versions import EXPORTS_LOOPS, has_torch, require_torch
 
 from .candidates import ONNX, PYTORCH, Candidate
@@ -84,7 +85,7 @@ def time_models(
     }
     seconds = interleaved_seconds(steps, setting, rounds)
     spread = max(median(passes) / min(passes) for passes in seconds.values())
-    load = os.getloadavg()[0] / os.cpu_count()  # one-minute average
+    load = load_averages()[0] / os.cpu_count()  # over one minute
     times = {name: 1e3 * min(passes) for name, passes in seconds.items()}
     return times, busy_note(spread, load)
 

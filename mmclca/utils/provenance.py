@@ -1,9 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Record the code, packages and machine behind a result."""
 
+import os
 import platform
 import re
 import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -48,6 +50,15 @@ def cpu_name() -> str:
     content = info.read_text('utf-8') if info.exists() else ''
     name = re.search(r'model name\s*: (.+)', content)
     return f'{name[1] if name else platform.processor()}, {platform.machine()}'
+
+
+def load_averages() -> tuple[float, float, float]:
+    """Return the numbers of running processes over 1, 5 and 15 minutes."""
+    if sys.platform == 'win32':
+        import psutil
+
+        return psutil.getloadavg()
+    return os.getloadavg()
 
 
 def machine_name(device: str) -> str:

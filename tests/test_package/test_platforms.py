@@ -20,7 +20,7 @@ from mmclca.datasets.photos import LabeledImages, lists
 from mmclca.fitting import fine_tuning
 from mmclca.fitting.log import file_limit
 from mmclca.page import names, process, server
-from mmclca.utils import events, files
+from mmclca.utils import events, files, provenance
 from mmclca.utils.files import replace_bytes
 
 SOURCES = [
@@ -37,8 +37,8 @@ import sklearn.linear_model, matplotlib.pyplot
 for name in {POSIX_MODULES}:
     sys.modules[name] = None
 for module, names in [
-    (os, 'fork getuid geteuid killpg setsid getpgid O_DIRECTORY O_NOFOLLOW '
-         'O_NONBLOCK'),
+    (os, 'fork getloadavg getuid geteuid killpg setsid getpgid O_DIRECTORY '
+         'O_NOFOLLOW O_NONBLOCK'),
     (signal, 'SIGKILL SIGALRM SIGUSR1 SIGHUP SIGQUIT setitimer pthread_kill'),
 ]:
     for name in names.split():
@@ -121,6 +121,13 @@ def test_names_of_files_in_the_repository_are_valid_on_windows():
         assert len(path) < 160, path  # 260 with the folder of the clone
         for part in path.split('/'):
             assert names._allow_on_windows(part) == part, path
+
+
+def test_load_averages_come_from_psutil_on_windows(windows, monkeypatch):
+    monkeypatch.delattr(os, 'getloadavg')
+    psutil = SimpleNamespace(getloadavg=lambda: (1.5, 1.0, 0.5))
+    monkeypatch.setitem(sys.modules, 'psutil', psutil)
+    assert provenance.load_averages() == (1.5, 1.0, 0.5)
 
 
 def test_replaced_file_is_synced_for_writing_on_windows(
