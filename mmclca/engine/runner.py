@@ -2,9 +2,10 @@
 """Build an mmengine runner from a config and command-line options."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
+from types import MappingProxyType
 
 import torch
 from mmengine.device import get_device
@@ -16,6 +17,7 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from mmclca.building import config_errors
+from mmclca.checkpoints.checkpoint import Checkpoint
 from mmclca.checkpoints.load import adapt, fill
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.datasets import match_by_name
@@ -54,7 +56,13 @@ class SafeRunner(Runner):
     Checkpoints, also of an ``init_cfg``, are loaded by
     :mod:`mmclca.checkpoints.load`. The config in the work dir is replaced
     in one step.
+
+    Attributes:
+        opened_checkpoints (dict[str, Checkpoint]): Checkpoints that are open
+            already, by name; each is used once.
     """
+
+    opened_checkpoints: Mapping[str, Checkpoint] = MappingProxyType({})
 
     def build_model(self, model: nn.Module | dict) -> nn.Module:
         """Build a model, whose ``init_cfg`` runs no code of a checkpoint."""
@@ -97,7 +105,11 @@ class SafeRunner(Runner):
         Returns:
             Checkpoint: The checkpoint.
         """
-        checkpoint = open_checkpoint(filename, map_location)
+        opened = {**self.opened_checkpoints}
+        checkpoint = opened.pop(filename, None)
+        self.opened_checkpoints = opened
+        if checkpoint is None:
+            checkpoint = open_checkpoint(filename, map_location)
         adapted = adapt(self.model, checkpoint)
         checkpoint['state_dict'] = adapted.weights  # hooks may replace them
         self.call_hook('after_load_checkpoint', checkpoint=checkpoint)

@@ -6,6 +6,7 @@ progress, warnings and the summary to stderr.
 """
 
 import os
+import shlex
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -153,6 +154,22 @@ def count_trained(args, results):
     return sum(compute_sha256(x) in digests for x in files)
 
 
+def advise_test(args, classes):
+    """Print the command that tests a model on a folder sorted by class."""
+    from mmclca.fitting.sorted_folder import is_sorted
+
+    if len(args.images) > 1 or not is_fitted(args.checkpoint):
+        return
+    (folder,) = args.images
+    if is_sorted(folder, classes):
+        arguments = shlex.join([args.checkpoint, folder])
+        print_safe(
+            f'{folder} is sorted by class: to measure the accuracy, run '
+            f'python -m mmclca test {arguments}',
+            file=sys.stderr,
+        )
+
+
 def summarize(results, out):
     """Count classified, unknown, uncertain and unreadable images."""
     read = [result for result in results if 'error' not in result]
@@ -191,5 +208,6 @@ def main(args):
             'results say nothing about new photos'
         )
     print_safe(summarize(results, args.out), file=sys.stderr)
+    advise_test(args, classes)
     if unread:
         sys.exit(1)

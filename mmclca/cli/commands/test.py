@@ -1,33 +1,62 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Test a checkpoint.
+"""Test a checkpoint, or a model folder on photos sorted by class.
 
-``python tools/test.py CONFIG CHECKPOINT``
+``python tools/test.py CONFIG CHECKPOINT`` or
+``python -m mmclca test MODEL FOLDER``
 """
 
 import os
 import shlex
 
+from mmclca.checkpoints.model_folder import is_fitted
 from mmclca.errors import Error
+from mmclca.utils.extras import require
 from mmclca.utils.messages import print_safe
+from mmclca.utils.spreadsheets import NEEDED
 
 from .. import model_files
 from ..arguments import add_run_arguments, check_file, file_named
 from ..listing import Listing
 
-LISTING = Listing('train and test', 'test a checkpoint', 'training')
+LISTING = Listing(
+    'train and test',
+    'test a checkpoint, or a model on sorted photos',
+    'training',
+)
+DUMPS = ('.pkl', '.pickle', '.json', '.yaml', '.yml')
+TABLES = ('.csv', '.xlsx')
+# options for a config and a checkpoint, and their values by default
+CONFIG_OPTIONS = dict(
+    work_dir=None,
+    compile=False,
+    no_pin_memory=False,
+    cfg_options={},
+    launcher='none',
+    out_item=None,
+    show_dir=None,
+    show=False,
+    tta=False,
+    fuse=False,
+    amp=False,
+    benchmark=None,
+)
 
 
 def add_arguments(parser):
     parser.advice = 'Run the same command to test again.'
-    parser.share('config')
+    parser.add('config', 'path or name of a config, or a model folder')
     parser.add(
         'checkpoint',
-        'paths or URLs of weights; several give mean and standard deviation',
+        'paths or URLs of weights; several give mean and standard deviation; '
+        'for a model folder, a folder with one folder of photos per class',
         nargs='+',
     )
     add_run_arguments(parser)
-    endings = file_named('.pkl', '.pickle', '.json', '.yaml', '.yml')
-    parser.add('--out FILE', 'results file', type=endings)
+    parser.add(
+        '--out FILE',
+        'results file; .csv or .xlsx for a model folder',
+        type=file_named(*DUMPS, *TABLES),
+    )
     parser.add(
         '--out-item',
         'content of --out (default: pred, the predictions)',
@@ -82,17 +111,21 @@ def configure(args, checkpoint):
 def check_weights(checkpoints):
     """Find damaged files before data are read and others are tested.
 
-    Nothing is downloaded, as settings may be wrong, too.
+    Nothing is downloaded, as settings may be wrong, too. Return the first
+    checkpoint by its name, if it is a file, to read it once.
     """
-    from mmclca.checkpoints.model_folder import is_fitted
     from mmclca.checkpoints.opening import open_checkpoint
 
+    first = {}
     with model_files.quiet():
         for checkpoint in checkpoints:
             # other folders belong to runners of their own, as of DeepSpeed
             is_folder = os.path.isdir(checkpoint) and not is_fitted(checkpoint)
             if not (is_folder or '://' in checkpoint):
-                open_checkpoint(checkpoint)
+                opened = open_checkpoint(checkpoint)
+                if checkpoint == checkpoints[0]:
+                    first[checkpoint] = opened
+    return first
 
 
 def run_test(args, checkpoint):
@@ -100,7 +133,7 @@ def run_test(args, checkpoint):
     from mmengine.evaluator import DumpResults
 
     from mmclca.building import config_errors
-    from mmclca.engine.runner import build_runner
+    from mmclca.engine.runner import SafeRunner, build_runner
     from mmclca.engine.testing import register_hooks
 
     if args.out_item and not args.out:
@@ -113,10 +146,13 @@ def run_test(args, checkpoint):
     source = f'{args.config}, {checkpoint}'
     with config_errors(source):
         cfg = configure(args, checkpoint)
+    opened = {}
     if checkpoint == args.checkpoint[0]:
-        check_weights(args.checkpoint)
+        opened = check_weights(args.checkpoint)
     with config_errors(source):
         runner = build_runner(cfg)
+        if isinstance(runner, SafeRunner):
+            runner.opened_checkpoints = opened
         register_hooks(runner, args.fuse)
         if args.out and args.out_item != 'metrics':
             dump = DumpResults(str(args.out))
@@ -124,7 +160,50 @@ def run_test(args, checkpoint):
     return runner.test()
 
 
+def test_folder(args):
+    """Test a model folder on photos that are sorted by class."""
+    for name, default in CONFIG_OPTIONS.items():
+        if vars(args)[name] != default:
+            raise Error(
+                f'--{name.replace("_", "-")} is for a config and a '
+                'checkpoint; for a model folder and photos, omit it'
+            )
+    if len(args.checkpoint) > 1:
+        raise Error(
+            f'{len(args.checkpoint)} folders for the model {args.config}; '
+            'give one folder with one folder of photos per class'
+        )
+    if args.out:
+        if args.out.suffix.lower() not in TABLES:
+            raise Error(f'--out {args.out}: expected .csv or .xlsx')
+        check_file(args.out)
+        if args.out.suffix.lower() == '.xlsx':
+            require(NEEDED, extra='tables')
+    with model_files.quiet():
+        from mmclca.fitting.sorted_folder import measure_sorted_folder
+        from mmclca.fitting.sorted_folder_text import folder_test_lines
+    test = measure_sorted_folder(args.config, args.checkpoint[0])
+    for line in folder_test_lines(test):
+        print_safe(line)
+    if args.out:
+        test.write(args.out)
+        print_safe(f'Saved      {args.out}')
+
+
 def main(args):
+    if is_fitted(args.config):
+        test_folder(args)
+        return
+    if args.out and args.out.suffix.lower() in TABLES:
+        raise Error(
+            f'--out {args.out} is for a model folder; for a config, expected '
+            f'{" ".join(DUMPS)}'
+        )
+    test_checkpoints(args)
+
+
+def test_checkpoints(args):
+    """Test one or several checkpoints with a config."""
     import mmengine
     from mmengine.dist import is_main_process
 

@@ -1,0 +1,281 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Measure a fitted model on a folder with one folder of photos per class."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from mmclca.apis import TokenReductionInferencer
+from mmclca.apis.output import prediction_cells
+from mmclca.checkpoints.gate.photo_table import compute_sha256
+from mmclca.datasets.photos import LabeledImages, list_images
+from mmclca.datasets.photos.spellings import normalize_name
+from mmclca.errors import Error
+from mmclca.evaluation import wilson
+from mmclca.utils.files import write_rows
+from mmclca.utils.messages import join_first, track
+from mmclca.utils.spreadsheets import write_sheet
+
+from .accuracy_parts import ClassRecall, Measurement
+from .fit_folder import FitFolder
+from .record import FitRecord
+
+COLUMNS = ('image', 'class', 'correct', 'pred_class', 'pred_score', 'known')
+COLUMNS = (*COLUMNS, 'known_score', 'in_training', 'error')
+
+
+@dataclass(frozen=True)
+class SortedPhotos:
+    """Photos in folders that are named after classes of a model.
+
+    Args:
+        paths (list[str]): Photos.
+        labels (list[str]): Their classes.
+        unknown (dict[str, int]): Photos per folder without such a name.
+        without_folder (int): Photos outside such folders.
+        empty (list[str]): Folders without photos.
+    """
+
+    paths: list[str]
+    labels: list[str]
+    unknown: dict[str, int]
+    without_folder: int
+    empty: list[str]
+
+
+@dataclass(frozen=True)
+class ClassifiedPhoto:
+    """Photo with its class and its prediction.
+
+    Args:
+        label (str): Class.
+        in_training (bool): Whether the model was trained on its content.
+        result (dict): Result of :class:`TokenReductionInferencer`.
+    """
+
+    label: str
+    in_training: bool
+    result: dict[str, Any]
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the photo was classified."""
+        return 'error' not in self.result
+
+    @property
+    def is_correct(self) -> bool:
+        """Whether the predicted class is the class of the photo."""
+        return self.is_readable and self.result['pred_class'] == self.label
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """Photos of a class that are misclassified as another one."""
+
+    label: str
+    prediction: str
+    errors: int
+    photos: int
+
+
+@dataclass(frozen=True)
+class FolderTest:
+    """Accuracy of a model on sorted photos, next to the promised one.
+
+    Args:
+        record (FitRecord): Record of the model.
+        photos (SortedPhotos): Sorted photos.
+        tested (list[ClassifiedPhoto]): All predictions.
+    """
+
+    record: FitRecord
+    photos: SortedPhotos
+    tested: list[ClassifiedPhoto]
+
+    @property
+    def counted(self) -> list[ClassifiedPhoto]:
+        """Readable photos that were not in training, or all if all were."""
+        readable = [photo for photo in self.tested if photo.is_readable]
+        return [x for x in readable if not x.in_training] or readable
+
+    @property
+    def measurement(self) -> Measurement:
+        """Accuracy with its Wilson interval; each photo counts once."""
+        recall = _measure(self.counted)
+        if recall.recall is None or recall.low is None or recall.high is None:
+            raise Error('all photos are unreadable')
+        return Measurement(recall.n, recall.recall, recall.low, recall.high)
+
+    @property
+    def per_class(self) -> dict[str, ClassRecall]:
+        """Recall per tested class, lowest first."""
+        counted = self.counted
+        labels = sorted({photo.label for photo in counted})
+        recalls = {
+            label: _measure([x for x in counted if x.label == label])
+            for label in labels
+        }
+        return dict(sorted(recalls.items(), key=lambda x: x[1].recall or 0))
+
+    @property
+    def confusions(self) -> list[Confusion]:
+        """Confused classes, most frequent first."""
+        sizes = Counter(photo.label for photo in self.counted)
+        pairs = Counter(
+            (photo.label, photo.result['pred_class'])
+            for photo in self.counted
+            if not photo.is_correct
+        )
+        return [
+            Confusion(label, prediction, number, sizes[label])
+            for (label, prediction), number in pairs.most_common()
+        ]
+
+    def write(self, path: Path) -> None:
+        """Write a table with one row per photo, .csv or .xlsx."""
+        is_sheet = path.suffix.lower() == '.xlsx'
+        write = write_sheet if is_sheet else write_rows
+        write(path, list(self._list_rows()))
+
+    def _list_rows(self) -> Iterator[list]:
+        answers = {True: 'yes', False: 'no'}
+        yield [*COLUMNS]
+        for photo in self.tested:
+            yield [
+                photo.result['image'],
+                photo.label,
+                answers[photo.is_correct] if photo.is_readable else '',
+                *prediction_cells(photo.result),
+                answers[photo.in_training],
+                photo.result.get('error', ''),
+            ]
+
+
+def _measure(photos: Sequence[ClassifiedPhoto]) -> ClassRecall:
+    """Return the share of correct photos and its Wilson interval."""
+    number = len(photos)
+    if not number:
+        return ClassRecall(0)
+    share = sum(photo.is_correct for photo in photos) / number
+    low, high = wilson(share, number)
+    return ClassRecall(number, share, low, high)
+
+
+def measure_sorted_folder(
+    model: str | PathLike,
+    folder: str | PathLike,
+    device: str | None = None,
+    batch_size: int = 32,
+) -> FolderTest:
+    """Measure a fitted model on a folder with one folder per class.
+
+    Args:
+        model (str | Path): Model folder.
+        folder (str | Path): Folder with folders of photos, named after
+            classes of the model; other folders are left out.
+        device (str, optional): Device. Defaults to None: a GPU if available.
+        batch_size (int): Photos per batch. Defaults to 32.
+
+    Returns:
+        FolderTest: Accuracy and predictions.
+
+    Raises:
+        FileNotFoundError: If a folder does not exist.
+        Error: If no folder has the name of a class, or no photo can be read.
+    """
+    files = FitFolder.open(model)
+    record = files.read_complete()
+    photos = sort_photos(folder, record.photos.classes)
+    digests = files.read_used_digests()
+    inferencer = TokenReductionInferencer(files.path, device=device)
+    results = track(
+        inferencer.stream(photos.paths, batch_size),
+        'Classifying',
+        len(photos.paths),
+    )
+    tested = [
+        ClassifiedPhoto(label, compute_sha256(path) in digests, result)
+        for path, label, result in zip(
+            photos.paths, photos.labels, results, strict=True
+        )
+    ]
+    if not any(photo.is_readable for photo in tested):
+        raise Error(f'{folder}: all {len(tested)} photos are unreadable')
+    return FolderTest(record, photos, tested)
+
+
+def sort_photos(
+    folder: str | PathLike, classes: Sequence[str]
+) -> SortedPhotos:
+    """Find the photos in folders that are named after classes.
+
+    Raises:
+        FileNotFoundError: If the folder does not exist.
+        Error: If there are no such folders.
+    """
+    root = Path(os.path.abspath(os.path.expanduser(folder)))
+    if root.is_file():
+        raise Error(
+            f'{root} is a file; give a folder with one folder of photos per '
+            'class'
+        )
+    images = list_images(root)
+    images = replace(images, source=str(root))
+    spellings = {normalize_name(name): name for name in classes}
+    names = [
+        None if name is None else spellings.get(normalize_name(name))
+        for name in images.names
+    ]
+    if not any(names):
+        raise Error(_explain_no_class(root, images, classes))
+    pairs = zip(images.paths, names, strict=True)
+    known = [(path, name) for path, name in pairs if name is not None]
+    unknown = Counter(
+        name
+        for name, known_name in zip(images.names, names, strict=True)
+        if name is not None and known_name is None
+    )
+    filled = {*images.names}
+    return SortedPhotos(
+        paths=[path for path, _ in known],
+        labels=[name for _, name in known],
+        unknown=dict(unknown),
+        without_folder=images.names.count(None),
+        empty=sorted(
+            entry.name
+            for entry in root.iterdir()
+            if entry.is_dir()
+            and entry.name not in filled
+            and not entry.name.startswith('.')
+        ),
+    )
+
+
+def is_sorted(folder: str | PathLike, classes: Sequence[str]) -> bool:
+    """Return whether a folder has folders named after two classes or more."""
+    root = Path(os.path.expanduser(folder))
+    if not root.is_dir():
+        return False
+    folders = {normalize_name(x.name) for x in root.iterdir() if x.is_dir()}
+    return len(folders & {*map(normalize_name, classes)}) > 1
+
+
+def _explain_no_class(
+    root: Path, images: LabeledImages, classes: Sequence[str]
+) -> str:
+    """Return why no photo has a class, and what to do."""
+    nested = [x for x in root.iterdir() if is_sorted(x, classes)]
+    if nested:
+        return f'{root} has no class folders; give {min(nested)}'
+    expected = f'expected folders named {join_first(classes, 3)}'
+    names = sorted({name for name in images.names if name is not None})
+    if names:
+        return (
+            f'{root}: no folder has the name of a class, found '
+            f'{join_first(names, 3)}; {expected}'
+        )
+    return f'{root} has photos but no folders; {expected}'

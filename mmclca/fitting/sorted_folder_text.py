@@ -1,0 +1,109 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Describe the accuracy on a folder of sorted photos."""
+
+from collections.abc import Iterator
+
+from mmclca.utils.messages import join_first
+
+from .accuracy_parts import describe_accuracy
+from .console_text import list_rows, row
+from .record_description import describe_record
+from .sorted_folder import FolderTest
+from .wording import percent, plural
+
+MAX_PAIRS = 5
+
+
+def folder_test_lines(test: FolderTest) -> Iterator[str]:
+    """Describe the accuracy, next to the promised one, and the classes."""
+    measured, per_class = test.measurement, test.per_class
+    number = len(test.record.photos.classes)
+    yield row(
+        'Data',
+        f'{plural(len(test.tested), "photo")} of {len(per_class)} of '
+        f'{number} classes',
+    )
+    yield from list_rows('Skipped', _describe_skipped(test))
+    yield from _describe_trained(test)
+    accuracy = describe_accuracy(
+        measured.accuracy, measured.low, measured.high
+    )
+    yield row('Result', f'{accuracy} on {plural(measured.n, "photo")}')
+    yield row('Promised', describe_promise(test))
+    yield from list_rows('Recall', _describe_recalls(test))
+    confusions = [
+        f'{x.errors} of {plural(x.photos, "photo")} of {x.label} classified '
+        f'as {x.prediction}'
+        for x in test.confusions[:MAX_PAIRS]
+    ]
+    yield from list_rows('Confused', confusions or ['no classes'])
+    yield from _describe_unknown(test)
+
+
+def describe_promise(test: FolderTest) -> str:
+    """Describe the accuracy that fit reported, and for which photos."""
+    described = describe_record(test.record)
+    if described.why_unmeasured:
+        return f'nothing: {described.why_unmeasured}'
+    return described.claim
+
+
+def _describe_recalls(test: FolderTest) -> Iterator[str]:
+    for name, recall in test.per_class.items():
+        yield f'{name}: {recall.describe()} on {plural(recall.n, "photo")}'
+
+
+def _describe_skipped(test: FolderTest) -> Iterator[str]:
+    """Describe photos and folders that were not tested."""
+    photos = test.photos
+    if photos.unknown:
+        names = join_first(photos.unknown, 3)
+        yield (
+            f'{plural(sum(photos.unknown.values()), "photo")} in '
+            f'{plural(len(photos.unknown), "folder")} without a class of the '
+            f'model ({names})'
+        )
+    if photos.empty:
+        number = plural(len(photos.empty), 'folder')
+        yield f'{number} without photos ({join_first(photos.empty, 3)})'
+    if photos.without_folder:
+        number = plural(photos.without_folder, 'photo')
+        yield f'{number} not in a class folder'
+    unread = [x.result for x in test.tested if not x.is_readable]
+    if unread:
+        first = unread[0]
+        yield (
+            f'{len(unread)} unreadable (such as {first["image"]}: '
+            f'{first["error"]})'
+        )
+
+
+def _describe_trained(test: FolderTest) -> Iterator[str]:
+    """Warn of photos that the model was trained on."""
+    trained = sum(photo.in_training for photo in test.tested)
+    if trained:
+        all_were = all(photo.in_training for photo in test.counted)
+        effect = (
+            'the result says nothing about new photos'
+            if all_were
+            else 'they are not counted'
+        )
+        were = 'photo was' if trained == 1 else 'photos were'
+        yield row('Warning', f'{trained} {were} in training: {effect}')
+
+
+def _describe_unknown(test: FolderTest) -> Iterator[str]:
+    """Compare the share of false alarms with the promised one."""
+    counted = test.counted
+    if any(photo.result['known'] is None for photo in counted):
+        return
+    flagged = sum(photo.result['known'] is False for photo in counted)
+    threshold = test.record.threshold
+    promised = ''
+    if threshold is not None and threshold.false_alarms is not None:
+        promised = f', {percent(threshold.false_alarms)} promised'
+    yield row(
+        'Unknown',
+        f'{flagged} of {plural(len(counted), "photo")} flagged by mistake '
+        f'({percent(flagged / len(counted))}{promised})',
+    )
