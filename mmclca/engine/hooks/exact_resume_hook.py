@@ -1,4 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from itertools import chain, repeat
+
 from mmengine.dist import get_rank
 from mmengine.hooks import Hook
 from mmengine.runner import IterBasedTrainLoop
@@ -102,10 +104,7 @@ class ExactResumeHook(Hook):
         batches, loop = self.batches, runner.train_loop
         batches.iter = runner.iter
         if isinstance(loop, IterBasedTrainLoop):
-            # mmengine would read and discard all images of completed passes
-            iterator = loop.dataloader_iterator
-            iterator.skip_iter = lambda iters: None
-            iterator._epoch = batches.passes
+            loop.dataloader_iterator._epoch = batches.passes
             batches.sampler.set_epoch(batches.passes)
         elif runner.epoch > batches.passes:
             batches.passes, batches.start = runner.epoch, runner.iter
@@ -113,10 +112,25 @@ class ExactResumeHook(Hook):
         if self.data['endless']:
             skipped = batches.passes * self.data['images']
             batches.skipped += skipped // count_images_per_step(self.data)
+        if isinstance(loop, IterBasedTrainLoop):
+            _keep_position(loop)
 
     def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
         """Seed the model."""
         seed_random_state(runner.seed, runner.iter)
+
+
+def _keep_position(loop: IterBasedTrainLoop) -> None:
+    """Let a resumed loop read the first unused batch next.
+
+    mmengine would read and discard all images of completed passes.
+    """
+    iterator = loop.dataloader_iterator
+    if hasattr(iterator, 'skip_iter'):
+        iterator.skip_iter = lambda iters: None
+    else:  # upstream, whose iterator began with the previous sampler
+        iterator._iterator = iter(iterator._dataloader)
+        loop.dataloader_iterator = chain(repeat(None, loop.iter), iterator)
 
 
 def _validation_is_due(runner, between: bool) -> bool:
