@@ -91,7 +91,10 @@ def load_tensors(content: bytes) -> tuple[dict[str, Tensor], dict[str, str]]:
         SafetensorError: If the file has another format.
         Error: If a tensor is damaged, see :func:`verify_tensors`.
     """
-    tensors = safetensors.torch.load(content)
+    try:
+        tensors = safetensors.torch.load(content)
+    except ValueError as error:  # an empty tensor, for early versions
+        raise Error(str(error)) from error
     header = json.loads(content[8 : _end_of_header(content)])
     metadata = header.get(METADATA, {})
     verify_tensors(tensors, metadata)

@@ -21,6 +21,7 @@ import mmcv
 import numpy as np
 from mmcv.transforms import BaseTransform
 from mmengine.logging import print_log
+from packaging.version import Version
 from PIL import Image, ImageOps, PngImagePlugin, TiffImagePlugin
 
 from mmclca.errors import Error
@@ -55,7 +56,9 @@ _COPIES = dict(WEBP=3, AVIF=2, HEIF=2)
 _WHITE = 255, 255, 255, 255
 _ROWS = 256  # rows converted at a time, to save memory
 # unknown to older versions of OpenCV; Pillow refuses truncated files
-BY_PILLOW = ('HEIF', 'AVIF', 'GIF')
+BY_PILLOW = ['HEIF', 'AVIF', 'GIF']
+if Version(cv2.__version__) < Version('5'):  # ignores EXIF data of WebP
+    BY_PILLOW.append('WEBP')
 # OpenCV reads every complete file; Pillow fills up truncated ones
 _STRICT = 'PNG', 'JPEG', 'MPO', 'BMP', 'PPM'
 # 16-bit modes, which Pillow clips when it converts them

@@ -172,7 +172,8 @@ class LoRAModel(_LoRAModel):
             if isinstance(layer, LoRALinear):
                 plain, up = layer.original_layer, layer.lora_up.weight
                 plain.weight += layer.scaling * up @ layer.lora_down.weight
-                model.set_submodule(path, plain)
+                parent, _, name = path.rpartition('.')
+                setattr(model.get_submodule(parent), name, plain)
         return model.requires_grad_(True)
 
     def __getattr__(self, name: str):

@@ -30,6 +30,16 @@ def run_eagerly() -> AbstractContextManager:
     return nullcontext()
 
 
+def forget_casts() -> None:
+    """Let autocast cast weights again, after a pass without gradients.
+
+    torch 2.4 uses casts of such a pass later, too, and weights that were cast
+    in it have no gradients.
+    """
+    if not torch.compiler.is_compiling():  # compilers cast every time
+        torch.clear_autocast_cache()
+
+
 def has_torch(oldest: str) -> bool:
     """Return whether torch has at least a version, such as '2.8'."""
     return Version(Version(torch.__version__).base_version) >= Version(oldest)

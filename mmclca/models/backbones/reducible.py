@@ -12,6 +12,7 @@ from torch.utils.checkpoint import checkpoint
 from mmclca.errors import Error
 from mmclca.registry import MODELS
 from mmclca.utils.messages import check_ascending
+from mmclca.utils.torch_versions import forget_casts
 
 from ..reduction.attention import Attended, attend, project_qkv
 from ..reduction.reducers import TokenReducer
@@ -371,6 +372,7 @@ class Reducible(ForeignWeights):
         with torch.no_grad():
             key_bias = self.key_bias(layer, tokens)
             attended = self.project(layer, tokens, key_bias)
+        forget_casts()
         return self.reducer.before_attention(tokens, attended, stage)
 
     def project(self, layer, tokens: Tokens, key_bias) -> Attended:

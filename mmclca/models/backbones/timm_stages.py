@@ -80,7 +80,8 @@ class TimmStages(ForeignWeights, BaseBackbone):
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Map images (B, 3, H, W) to one map (B, C, h, w) per stage."""
         maps = self.net.forward_intermediates(x, intermediates_only=True)
-        return tuple(maps)
+        # before timm 1.0.16, ConvNeXt also returns its stem
+        return tuple(maps[-len(self.channels) :])
 
     def fuse(self) -> 'TimmStages':
         """Merge the branches of reparameterizable blocks, in place."""
