@@ -20,6 +20,8 @@ from process_state import kept, quiet_loggers, register_all, seed_all
 from quick_runs import make_quick
 from tiny_run import train_by_tool
 
+from mmclca.utils.torch_versions import COMPILES, has_torch
+
 # test files and tests never to be skipped, set in CI
 MUST_RUN = tuple(os.environ.get('MMCLCA_MUST_RUN', '').split())
 
@@ -96,6 +98,13 @@ def quick_runner(monkeypatch):
 def no_onnx(monkeypatch):
     """Let ``fit`` measure latency as if ONNX Runtime were not installed."""
     monkeypatch.setattr('mmclca.benchmark.timing.NEEDED', ('no_package',))
+
+
+@pytest.fixture(scope='session')
+def exporter():
+    """Skip tests that export a model, if torch is too old."""
+    if not has_torch(COMPILES):
+        pytest.skip(f'needs torch {COMPILES}')
 
 
 @pytest.fixture

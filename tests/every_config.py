@@ -2,18 +2,18 @@
 """All configs and base configs, each parsed once."""
 
 import os
-import re
 from copy import deepcopy
 from functools import cache
 from unittest.mock import patch
 
 import pytest
-import torch
 import yaml
 from mmengine.config import Config
+from mmengine.optim import build_optim_wrapper
 from tiny_run import ROOT
 
 from mmclca.registry import MODELS
+from mmclca.utils.meta_device import on_meta_device
 
 FOLDER = ROOT / 'configs'
 CONFIGS = sorted(FOLDER.glob('clca/*.py'))
@@ -57,10 +57,18 @@ def piece(name):
 @cache
 def build(path):
     """Build the model of a config or base config on the meta device."""
-    # mmpretrain reads stochastic depth rates from a tensor
-    device = 'cpu' if re.search('resnet|swin', path.stem) else 'meta'
-    with torch.device(device):
-        return MODELS.build(deepcopy(read(path).model)).to('meta')
+    with on_meta_device():
+        return MODELS.build(deepcopy(read(path).model))
+
+
+def build_optimizer(model, recipe):
+    """Build the optimizer wrapper of a model on the meta device.
+
+    Early versions of torch fuse steps of real parameters only.
+    """
+    recipe = deepcopy(recipe)
+    recipe.optimizer.pop('fused', None)
+    return build_optim_wrapper(model, recipe)
 
 
 @cache

@@ -2,9 +2,12 @@
 """Skip tests by the installed versions."""
 
 from importlib.metadata import version
+from importlib.util import find_spec
 
 import pytest
 from packaging.version import Version
+
+from mmclca.utils.torch_versions import COMPILES, EXPORTS_LOOPS
 
 
 def is_installed(package, oldest):
@@ -17,3 +20,13 @@ def needs(package, oldest):
     return pytest.mark.skipif(
         not is_installed(package, oldest), reason=f'needs {package} {oldest}'
     )
+
+
+HAS_GRADIO = find_spec('gradio') is not None
+# torch.compile and torch.export, and the exporter of loops to ONNX; what is
+# refused without them: test_deployment/test_versions.py
+NEEDS_COMPILER = needs('torch', COMPILES)
+NEEDS_LOOPS = needs('torch', EXPORTS_LOOPS)
+NEEDS_GRADIO = pytest.mark.skipif(
+    not HAS_GRADIO, reason='needs gradio: extra demo'
+)

@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from installed import NEEDS_COMPILER
 from speed.candidates import Size, mmpretrain_vit, timm_vit, vary, with_onnx
 from torch import nn
 
@@ -56,6 +57,7 @@ def test_training_step_lowers_the_loss(one, amp):
     assert last < first
 
 
+@NEEDS_COMPILER
 @pytest.mark.slow
 def test_onnx_steps_return_pytorch_logits(monkeypatch):
     """float32 is equal up to rounding, int8 approximately."""
@@ -75,6 +77,7 @@ def test_onnx_steps_return_pytorch_logits(monkeypatch):
     assert 0.8 < torch.corrcoef(both)[0, 1] < 0.99999
 
 
+@NEEDS_COMPILER
 @pytest.mark.slow
 @pytest.mark.usefixtures('nothing_is_compiled_yet')
 @pytest.mark.parametrize(

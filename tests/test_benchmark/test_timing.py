@@ -12,6 +12,7 @@ from mmclca.fitting.candidates import list_variants
 from mmclca.fitting.model_config import build_config
 from mmclca.fitting.weights import find_weights
 from mmclca.utils.files import write_rows
+from mmclca.utils.torch_versions import EXPORTS_LOOPS
 
 
 @pytest.fixture
@@ -49,6 +50,7 @@ def test_latency_is_the_minimum_with_a_note_if_busy(seconds):
     ],
 )
 def test_runtime_is_selected(monkeypatch, given, device, needed, runtime):
+    monkeypatch.setattr(torch, '__version__', EXPORTS_LOOPS)
     monkeypatch.setattr(timing, 'NEEDED', needed)
     assert timing.find_runtime(given, device) == runtime
 

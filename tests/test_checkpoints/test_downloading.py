@@ -4,11 +4,11 @@
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import huggingface_hub.constants
 import pytest
 import timm
 import torch
 from foreign_models import config, theirs
+from huggingface_hub import constants, file_download
 from safetensors.torch import save
 
 from mmclca.checkpoints import downloading
@@ -157,7 +157,9 @@ def connect(server, tmp_path, monkeypatch):
             HF_HUB_CACHE=str(tmp_path / 'hub'),
             HF_HUB_OFFLINE=offline,
         ).items():
-            monkeypatch.setattr(huggingface_hub.constants, name, value)
+            # early versions import the values into other modules
+            for module in (constants, file_download):
+                monkeypatch.setattr(module, name, value, raising=False)
 
     return connect
 

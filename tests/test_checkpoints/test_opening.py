@@ -156,7 +156,7 @@ def test_getattr_is_refused(sprung, tmp_path):
         open_checkpoint(path)
     assert not sprung.exists()
     # the trap works without the check
-    torch.serialization.add_safe_globals([getattr, HistoryBuffer])
+    torch.serialization.add_safe_globals([getattr, set, HistoryBuffer])
     try:
         with pytest.raises(AttributeError):
             torch.load(path, weights_only=True)

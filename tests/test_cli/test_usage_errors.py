@@ -10,6 +10,7 @@ import pytest
 import torch
 from fuzzing import bounded
 from hostile import few_and_many
+from installed import HAS_GRADIO, NEEDS_GRADIO
 from mmengine.config import Config
 from mmengine.runner import CheckpointLoader
 from mmpretrain import get_model
@@ -187,7 +188,7 @@ ERRORS = [
     (f'{FIT} --groups (', 'groups'),
     (f'{FIT} --groups oak', 'groups'),
     ('report model', 'mmclca fit'),
-    ('page model', 'mmclca fit'),
+    pytest.param('page model', 'mmclca fit', marks=NEEDS_GRADIO),
     ('page model --port 65536', '65535'),
     ('page model --port 0', '--port'),
     ('page model --auth ann', 'USER:PASSWORD'),
@@ -393,7 +394,8 @@ STARTS = (
     'mmclca.datasets.synthetic_leaves.data_set._take_over',
     'mmclca.datasets.ultra_fgvc.importing.download',
     *('mmclca.deployment.export_onnx', 'mmclca.deployment.export_pt2'),
-    *('mmclca.fitting.pipeline.choose_plan', 'mmclca.page.server.serve'),
+    'mmclca.fitting.pipeline.choose_plan',
+    *['mmclca.page.server.serve'] * HAS_GRADIO,
     'mmclca.sweep.jobs.make_executor',
 )
 

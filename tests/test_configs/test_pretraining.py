@@ -2,12 +2,10 @@
 """Configs for pre-training and fine-tuning."""
 
 import re
-from copy import deepcopy
 
 import pytest
 import torch
-from every_config import PRETRAINING, build, each, read
-from mmengine.optim import build_optim_wrapper
+from every_config import PRETRAINING, build, build_optimizer, each, read
 from mmengine.registry import PARAM_SCHEDULERS, DefaultScope
 
 from mmclca.models import TokenReductionClassifier
@@ -82,7 +80,7 @@ def test_fine_tuning_has_layer_wise_decay(path):
     backbone = model.backbone
     assert (backbone.out_type, backbone.final_norm) == ('avg_featmap', False)
     with DefaultScope.overwrite_default_scope('mmpretrain'):
-        wrapper = build_optim_wrapper(model, deepcopy(cfg.optim_wrapper))
+        wrapper = build_optimizer(model, cfg.optim_wrapper)
     rates = {id(p): g['lr'] for g in wrapper.param_groups for p in g['params']}
     rates = {n: rates[id(p)] for n, p in model.named_parameters()}
     decay = cfg.optim_wrapper.paramwise_cfg.layer_decay_rate

@@ -103,8 +103,6 @@ def test_decode_equals_load_image_from_file(file_format):
     ],
 )
 def test_decode_applies_exif_orientation(file_format, mode):
-    if (file_format, mode) == ('WEBP', 'RGB') and cv2.__version__[0] < '5':
-        pytest.skip('this OpenCV does not read the EXIF data of WebP')
     turned = leaf().rotate(90, expand=True).convert(mode)
     content = content_of(turned, file_format, exif=ROTATED, quality=95)
     check(content, RED, GREEN)

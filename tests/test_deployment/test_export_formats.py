@@ -6,6 +6,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from installed import NEEDS_COMPILER
 from tiny_export import write_model
 from tiny_run import ROOT
 
@@ -54,6 +55,7 @@ def test_format_refuses_options_of_other_formats(each):
             each.select_options(DEFAULTS | {name: 'other'})
 
 
+@NEEDS_COMPILER
 @pytest.mark.slow
 @formats
 def test_format_is_written_with_the_outputs_of_the_model(

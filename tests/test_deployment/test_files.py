@@ -8,6 +8,7 @@ from unittest.mock import Mock, call
 import pytest
 import torch
 import torch.nn.functional as F
+from installed import NEEDS_COMPILER
 from small_models import CACHE, REDUCERS, build, classifier, images, vit
 from torch import nn
 
@@ -64,7 +65,7 @@ def check_pt2(model, path):
 
 
 @pytest.fixture(scope='module')
-def exported(tmp_path_factory):
+def exported(exporter, tmp_path_factory):
     """Model and its ONNX file, the only file in its folder."""
     torch.manual_seed(0)
     model = model_of('TopK', True)
@@ -96,6 +97,7 @@ def test_onnx_logits_use_the_given_threads(monkeypatch):
     assert opened.call_args_list == [call('a.onnx', 1), call('a.onnx', 2)]
 
 
+@NEEDS_COMPILER
 @pytest.mark.slow
 def test_pt2_file_has_fused_branches(tmp_path):
     model = model_of('EViT', True, branches=2)
@@ -106,6 +108,7 @@ def test_pt2_file_has_fused_branches(tmp_path):
     assert exported.keys() == fuse(model).state_dict().keys()
 
 
+@NEEDS_COMPILER
 @pytest.mark.slow
 @pytest.mark.parametrize(
     'name, clca',
@@ -118,6 +121,7 @@ def test_export_supports_every_reducer(name, clca, tmp_path):
     check_onnx(model, tmp_path / 'model.onnx')
 
 
+@NEEDS_COMPILER
 @pytest.mark.slow
 def test_export_supports_opset(tmp_path):
     path = tmp_path / 'model.onnx'
@@ -157,6 +161,7 @@ def test_file_with_weights_in_8_bits_is_similar(
     assert 1e-5 < error < 0.05 * expected.std()
 
 
+@NEEDS_COMPILER
 @pytest.mark.slow
 def test_nearest_score_equals_pytorch(tmp_path):
     config = classifier(vit(2, img_size=SIZE))
@@ -190,7 +195,9 @@ class OtherWhenTraced(nn.Module):
 @pytest.mark.parametrize(
     'write', [pytest.param(export_onnx, marks=pytest.mark.slow), export_pt2]
 )
-def test_earlier_file_is_kept_if_exported_logits_differ(write, tmp_path):
+def test_earlier_file_is_kept_if_exported_logits_differ(
+    write, exporter, tmp_path
+):
     path = tmp_path / 'model.file'
     path.write_text('an earlier one')
     with pytest.raises(ValueError, match='logits'):

@@ -3,6 +3,7 @@
 
 import onnxruntime
 import torch
+from installed import NEEDS_COMPILER
 from torch import nn
 
 from mmclca.deployment.onnx_operators import TRANSLATIONS
@@ -28,6 +29,7 @@ class Operators(nn.Module):
         )
 
 
+@NEEDS_COMPILER
 def test_translations_equal_pytorch():
     """One graph, because an export takes most of the time."""
     few, many = torch.randn(2, 9, 8), torch.randn(2, 40, 8)

@@ -3,6 +3,7 @@
 
 import pytest
 import torch
+from installed import NEEDS_COMPILER
 from small_timm import small_timm
 
 import mmclca
@@ -24,7 +25,10 @@ def export(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ('version', 'method', 'needed'),
-    [('2.4.0+cpu', 'EViT', '2.8'), ('2.10.1', 'ATC', '2.11')],
+    [
+        ('2.4.0+cpu', 'EViT', '2.8'),
+        pytest.param('2.10.1', 'ATC', '2.11', marks=NEEDS_COMPILER),
+    ],
 )
 def test_export_is_refused_with_the_needed_torch(
     export, tmp_path, version, method, needed

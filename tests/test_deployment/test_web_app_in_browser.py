@@ -10,6 +10,7 @@ import cv2
 import numpy as np
 import pytest
 from browser_pages import chromium, drive, playwright
+from installed import NEEDS_COMPILER
 from PIL import Image
 from small_web_app import write_small_app
 from tiny_export import EXPORT
@@ -25,7 +26,11 @@ __all__ = ['chromium']
 expect = playwright.expect
 no_runtime = 'no runtime: python tools/dev/fetch_web_runtime.py'
 missing = not web_app._RUNTIME.is_file()
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(missing, reason=no_runtime)]
+pytestmark = [
+    NEEDS_COMPILER,
+    pytest.mark.slow,
+    pytest.mark.skipif(missing, reason=no_runtime),
+]
 OLD = 'WebAssembly.validate = () => false'
 HTTP = "Object.defineProperty(self, 'isSecureContext', { value: false })"
 PRIVATE = 'delete Navigator.prototype.serviceWorker'

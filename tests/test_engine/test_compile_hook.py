@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from installed import NEEDS_COMPILER
 from mmengine import load
 from mmengine.config import Config
 from mmengine.hooks import Hook
@@ -21,7 +22,10 @@ from mmclca.registry import HOOKS
 
 COMPILE = dict(type='mmclca.CompileHook', backend='eager')
 
-pytestmark = pytest.mark.usefixtures('nothing_is_compiled_yet')
+pytestmark = [
+    NEEDS_COMPILER,
+    pytest.mark.usefixtures('nothing_is_compiled_yet'),
+]
 
 
 def graphs():

@@ -3,7 +3,6 @@
 
 import pytest
 import timm
-import torch
 from mmengine.config import Config
 from small_timm import small_timm
 from test_cost import tiny
@@ -15,6 +14,7 @@ import mmclca
 from mmclca.evaluation.cost import count, count_config
 from mmclca.models import list_methods
 from mmclca.registry import MODELS
+from mmclca.utils.meta_device import on_meta_device
 
 CONFIG = ROOT / 'configs/_base_/models/clca-evit_deit-tiny-p16.py'
 
@@ -62,7 +62,7 @@ def test_cost_of_config_is_that_of_its_model():
     model = tiny()
     cost = count_config(model)
     assert mmclca.cost(model) == mmclca.cost(dict(model=model)) == cost
-    with torch.device('meta'):
+    with on_meta_device():
         assert mmclca.cost(MODELS.build(model)) == cost
 
 
@@ -74,7 +74,7 @@ def test_cost_of_config_file():
 
 @pytest.mark.slow
 def test_cost_of_other_network_has_no_tokens():
-    with torch.device('meta'):
+    with on_meta_device():
         model = timm.create_model('resnet18')
     cost = mmclca.cost(model)
     assert cost.shape == (224, 224) and 1.8 < cost.gmacs < 1.85

@@ -9,6 +9,7 @@ from mmclca.checkpoints.checkpoint import Checkpoint
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.fitting.architecture import describe_assumed_heads, infer_backbone
 from mmclca.registry import MODELS
+from mmclca.utils.meta_device import on_meta_device
 
 PLAIN = {'type', 'arch', 'patch_size', 'norm_cfg'}
 SCALED = {'layer_scale_init_value'}
@@ -26,7 +27,7 @@ RELEASED = dict(
 
 @cache
 def get_weights(name):
-    with torch.device('meta'):
+    with on_meta_device():
         return timm.create_model(name).state_dict()
 
 
@@ -43,7 +44,7 @@ def test_settings_are_inferred_from_shapes(name):
     backbone = infer_backbone(weights)
     assert backbone['arch']['num_heads'] == heads
     assert {*backbone} == PLAIN | more
-    with torch.device('meta'):
+    with on_meta_device():
         own = MODELS.build(dict(backbone, img_size=224)).state_dict()
     renamed = {'ln1.weight': 'norm.weight', 'cls_token': 'cls_token'}
     for key, theirs in renamed.items():

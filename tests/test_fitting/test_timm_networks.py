@@ -4,6 +4,7 @@
 import pytest
 import timm
 import torch
+from installed import NEEDS_COMPILER
 from tiny_photos import write_photos, write_weights
 
 import mmclca
@@ -87,6 +88,7 @@ def test_network_is_fitted_and_extended(tmp_path, run):
     fit_and_extend('test_resnet', tmp_path, run)
 
 
+@NEEDS_COMPILER
 @pytest.mark.slow
 @pytest.mark.parametrize('arch', FAMILIES)
 def test_network_is_fitted_extended_and_exported(arch, tmp_path, run, capsys):

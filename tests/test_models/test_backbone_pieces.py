@@ -3,10 +3,10 @@
 
 import pytest
 import timm
-import torch
 from piece_models import FOLDER, NAMES, PLAIN, SMALL, piece
 
 from mmclca.registry import MODELS
+from mmclca.utils.meta_device import on_meta_device
 
 MOCO = 'https://dl.fbaipublicfiles.com/moco-v3/vit-b-300ep/'
 IMAGENET = ([123.675, 116.28, 103.53], [58.395, 57.12, 57.375])
@@ -38,7 +38,7 @@ def test_config_loads_weights_of_its_name(backbone):
 
 def test_parameters_and_settings_equal_timm(backbone):
     options = {**piece(backbone).model.backbone, **PLAIN}
-    with torch.device('meta'):
+    with on_meta_device():
         model = timm.create_model(
             NAMES[backbone], num_classes=0, weight_init='skip'
         )

@@ -3,6 +3,7 @@
 
 import pytest
 import torch
+from installed import NEEDS_COMPILER
 from process_state import compiling
 from small_models import CACHE, REDUCERS, arch, build, classifier, images, vit
 from torch._dynamo.utils import counters
@@ -17,7 +18,10 @@ MACHINE_CODE = torch._inductor.config.patch(cpp_wrapper=True)
 # reducers with another drop, sampling or tie-breaking in training
 OTHER_IN_EVALUATION = ('ATS', 'DPCKNN', 'DynamicViT')
 
-pytestmark = pytest.mark.usefixtures('nothing_is_compiled_yet')
+pytestmark = [
+    NEEDS_COMPILER,
+    pytest.mark.usefixtures('nothing_is_compiled_yet'),
+]
 
 
 @pytest.fixture(params=REDUCERS)

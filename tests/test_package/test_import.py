@@ -3,6 +3,7 @@ import re
 import sys
 
 import pytest
+from installed import NEEDS_GRADIO
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from tiny_run import ROOT, run_python
@@ -54,6 +55,7 @@ def test_import_is_quiet_and_light(tmp_path):
     assert (run.stdout, run.stderr) == ('', '')
 
 
+@NEEDS_GRADIO
 @pytest.mark.slow
 def test_everything_imports_quietly_without_compiled_ops(tmp_path):
     # mmcv warns that its operators are not compiled

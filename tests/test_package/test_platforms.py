@@ -19,7 +19,7 @@ from mmclca.datasets import image_files
 from mmclca.datasets.photos import LabeledImages, lists
 from mmclca.fitting import fine_tuning
 from mmclca.fitting.log import file_limit
-from mmclca.page import names, process, server
+from mmclca.page import names, process
 from mmclca.utils import events, files, provenance
 from mmclca.utils.files import replace_bytes
 
@@ -277,6 +277,7 @@ def test_child_is_interrupted_without_kill(windows, monkeypatch):
 def test_folders_of_killed_pages_are_removed_on_windows(
     windows, tmp_path, monkeypatch
 ):
+    server = pytest.importorskip('mmclca.page.server', reason='extra demo')
     monkeypatch.setattr(server, 'gettempdir', lambda: str(tmp_path))
     monkeypatch.setattr('tempfile.tempdir', str(tmp_path))
     monkeypatch.delattr(os, 'getuid')

@@ -12,10 +12,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from installed import needs
 from tiny_photos import write_photos, write_weights
 from tiny_run import ROOT, write_run
 
-pytestmark = pytest.mark.slow
+# setuptools needs it to build
+pytestmark = [pytest.mark.slow, needs('packaging', '24.2')]
 first = pytest.mark.first
 
 BUILD_SDIST = """

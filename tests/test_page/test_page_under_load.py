@@ -11,7 +11,6 @@ import time
 from pathlib import Path
 from uuid import uuid4
 
-import httpx
 import numpy as np
 import pytest
 import torch
@@ -19,6 +18,8 @@ from tiny_model import write_tiny
 from tiny_run import environment
 
 pytest.importorskip('gradio', reason='the page needs gradio: extra demo')
+
+import httpx
 
 from mmclca.page.photos import draw_examples
 

@@ -147,7 +147,9 @@ def test_invalid_result_is_replaced_and_valid_one_kept(tmp_path, monkeypatch):
 
 def test_run_is_skipped_if_another_process_runs_it(tmp_path):
     context = get_context('fork')
-    with FileLock(tmp_path / KEY.name / LOCK):
+    folder = tmp_path / KEY.name
+    folder.mkdir()
+    with FileLock(folder / LOCK):
         process = context.Process(
             target=lambda: os._exit(
                 run_one(make_task(Config(), tmp_path)) == TAKEN

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import pytest
 import torch
 from golden import golden, without_folder
+from installed import HAS_GRADIO, NEEDS_COMPILER, NEEDS_GRADIO
 from mmengine.config import Config
 from reading import only_reading
 from small_models import RESMLP
@@ -162,6 +163,7 @@ READERS = (
     'mmclca verify',
 )
 SLOW = (pytest.mark.slow, pytest.mark.first)
+MARKS = {'mmclca export': (*SLOW, NEEDS_COMPILER), 'mmclca page': NEEDS_GRADIO}
 GOLDEN = (
     'predict.py',
     'probe.py',
@@ -234,7 +236,8 @@ def run_words(program, words, folder):
         patch.setenv('COLUMNS', '80')
         patch.setattr(torch, 'set_num_threads', lambda _: None)
         patch.setattr(signal, 'signal', lambda *_: None)
-        patch.setattr('gradio.Blocks.block_thread', lambda page: None)
+        if HAS_GRADIO:
+            patch.setattr('gradio.Blocks.block_thread', lambda page: None)
         patch.setattr(sys, 'argv', [Path(program).name, *words])
         run = main
         if program != 'mmclca':
@@ -243,11 +246,7 @@ def run_words(program, words, folder):
 
 
 @pytest.mark.parametrize(
-    'name',
-    [
-        pytest.param(name, marks=SLOW if name == 'mmclca export' else ())
-        for name in TABLE
-    ],
+    'name', [pytest.param(name, marks=MARKS.get(name, ())) for name in TABLE]
 )
 def test_command_succeeds_and_writes_its_file(name, answer, folder):
     check(TABLE[name], *answer(name), folder)

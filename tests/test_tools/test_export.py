@@ -36,7 +36,7 @@ for name in ('torch', 'mmcv', 'mmengine', 'mmpretrain', 'mmclca', 'timm'):
 
 
 @pytest.fixture(scope='module')
-def exported(tmp_path_factory):
+def exported(exporter, tmp_path_factory):
     """Folder with images, tiny.py, tiny.pth and tiny.onnx, and the model."""
     folder = tmp_path_factory.mktemp('export')
     config, checkpoint, model = write_model(folder)

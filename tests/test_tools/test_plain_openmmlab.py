@@ -4,6 +4,7 @@
 import pickle
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import mmcv
@@ -69,7 +70,13 @@ def build_by_load(folder):
 @pytest.mark.parametrize(
     'command, head',
     [
-        (('-m', 'mim', 'train', 'mmpretrain'), 'LinearClsHead'),
+        pytest.param(
+            ('-m', 'mim', 'train', 'mmpretrain'),
+            'LinearClsHead',
+            marks=pytest.mark.skipif(
+                not find_spec('mim'), reason='needs mim: extra mim'
+            ),
+        ),
         ((TOOLS / 'train.py',), 'VisionTransformerClsHead'),
     ],
 )

@@ -5,6 +5,7 @@ import json
 
 import pytest
 import torch
+from installed import NEEDS_COMPILER, needs
 from mmengine.config import Config
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from mmpretrain.models.selfsup import BEiTPretrainViT, MAEViT
@@ -41,7 +42,14 @@ BASELINES = ('transfg', 'ffvt', 'sim_trans')  # accept no reducer
 QUICK = ('reducible', 'plain')
 
 
-@pytest.mark.parametrize('kind', BACKBONES)
+@pytest.mark.parametrize(
+    'kind',
+    [
+        # earlier versions of ConvNeXt keep a norm after the last stage
+        pytest.param(x, marks=needs('timm', '1.0.16') if x == 'timm' else ())
+        for x in BACKBONES
+    ],
+)
 def test_backbone_trains_every_parameter_and_has_cost(kind):
     config, model = model_of(kind), build(model_of(kind))
     samples = [DataSample().set_gt_label(i) for i in range(4)]
@@ -87,6 +95,7 @@ def test_predict_writes_classes_and_tokens(run, monkeypatch):
     assert all('tokens' in r for r in results) == bool(TOKENS[kind])
 
 
+@NEEDS_COMPILER
 @pytest.mark.slow  # test_tools/test_export.py exports a ViT
 @pytest.mark.parametrize('kind', ['onnx', 'pt2'])
 def test_export_writes_verified_model(run, kind, monkeypatch, capsys):

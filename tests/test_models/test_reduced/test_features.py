@@ -5,6 +5,7 @@ from itertools import product
 
 import pytest
 import torch
+from installed import needs
 from small_timm import photos, small_timm
 from timm.models._features import FeatureGetterNet
 from timm.utils import AttentionExtract
@@ -32,6 +33,7 @@ def flat(features):
         *(pytest.param(x, marks=SLOW) for x in ('registers', 'no_cls')),
     ],
 )
+@needs('timm', '1.0.16')
 @torch.no_grad()
 def test_intermediates_equal_timm_if_nothing_is_reduced(kind):
     model = small_timm(kind)
@@ -93,6 +95,7 @@ def test_layers_of_cla_head_are_not_removed():
         reduced.prune_intermediate_layers(1)
 
 
+@needs('timm', '1.0.26')
 @torch.no_grad()
 def test_masks_work_without_reduction_and_are_refused_with_it():
     model = small_timm()

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from installed import NEEDS_COMPILER
 from small_timm import photos, small_timm
 from small_transformers import small_images, small_transformer
 from timm.optim import create_optimizer_v2
@@ -122,6 +123,7 @@ def test_cost_and_pictures_of_reduced_model():
     assert class_activation_maps(reduced, images).shape == (1, 4, 4)
 
 
+@NEEDS_COMPILER
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ('kind', 'method'), [('map_with_cls', 'ATS'), ('diff_scaling', 'ToMe')]
@@ -132,6 +134,7 @@ def test_exported_reduced_model_equals(kind, method, tmp_path):
     assert mmclca.export_onnx(reduced, tmp_path / 'x.onnx') < 1e-4
 
 
+@NEEDS_COMPILER
 @pytest.mark.slow
 @pytest.mark.parametrize('name', ['ViTForImageClassification', None])
 def test_reduced_model_compiles_without_breaks(name):

@@ -3,6 +3,7 @@
 
 import pytest
 import torch
+from installed import NEEDS_COMPILER
 from small_timm import photos, small_timm
 from torch import nn
 
@@ -18,6 +19,7 @@ def reduced_by(method):
     return mmclca.reduce_tokens(model, method, 0.7, layers=(0, 1))
 
 
+@NEEDS_COMPILER
 @pytest.mark.slow
 @pytest.mark.parametrize('method', list_methods())
 @torch.no_grad()
@@ -30,6 +32,7 @@ def test_onnx_file_equals_pytorch(method, tmp_path):
     torch.testing.assert_close(load_onnx(path)(images), expected)
 
 
+@NEEDS_COMPILER
 @pytest.mark.slow
 @pytest.mark.parametrize('method', list_methods())
 @torch.no_grad()
@@ -43,6 +46,7 @@ def test_file_of_torch_equals_pytorch(method, tmp_path):
         torch.testing.assert_close(found, model(batch))
 
 
+@NEEDS_COMPILER
 @pytest.mark.slow
 @torch.no_grad()
 def test_atc_in_a_file_of_torch_takes_one_batch_size(tmp_path):
@@ -52,6 +56,7 @@ def test_atc_in_a_file_of_torch_takes_one_batch_size(tmp_path):
     torch.testing.assert_close(load_onnx(path)(images), model(images))
 
 
+@NEEDS_COMPILER
 @pytest.mark.slow
 @torch.no_grad()
 def test_atc_in_torch_export_takes_any_batch():

@@ -3,6 +3,7 @@
 
 import pytest
 import torch
+from installed import NEEDS_COMPILER
 from small_timm import photos, small_timm
 
 import mmclca
@@ -73,6 +74,7 @@ def test_new_keep_rate_is_checked(keep_rate):
     assert reducer.keep_rate == 0.5 and reducer.keep_rates == 3 * (0.5,)
 
 
+@NEEDS_COMPILER
 @pytest.mark.slow
 @torch.no_grad()
 def test_new_keep_rate_acts_in_compiled_model():

@@ -8,6 +8,7 @@ from small_timm import fill, photos
 from timm.models.vision_transformer import VisionTransformer
 
 import mmclca
+from mmclca.utils.meta_device import on_meta_device
 
 # modules of timm that build a VisionTransformer
 MODULES = 'deit', 'vision_transformer', 'vision_transformer_hybrid', 'vitamin'
@@ -15,7 +16,7 @@ MODULES = 'deit', 'vision_transformer', 'vision_transformer_hybrid', 'vitamin'
 
 def small(name):
     """Build two layers of a model, with random weights and few patches."""
-    with torch.device('meta'):
+    with on_meta_device():
         model = timm.create_model(name, depth=2)
         patch = model.patch_embed.patch_size[0]
         if not hasattr(model.patch_embed, 'backbone'):

@@ -54,7 +54,8 @@ def while_loop(condition, step, state):
 @pytest.mark.parametrize('linkage', LINKAGES)
 def test_compiled_clusters_equal_eager_ones(linkage, monkeypatch):
     """In float64; images end after different numbers of rounds."""
-    monkeypatch.setattr(torch, 'while_loop', while_loop)
+    # new in torch 2.8
+    monkeypatch.setattr(torch, 'while_loop', while_loop, raising=False)
     metric = metrics(6, 40)
     for num_clusters in (1, 7, 20, 39, 40):
         expected = agglomerate(metric, num_clusters, linkage)
