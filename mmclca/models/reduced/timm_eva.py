@@ -6,6 +6,7 @@ from torch import Tensor
 
 from mmclca.errors import Error
 
+from ..reduction.reducers.base import RotarySettings
 from ..reduction.rotary import Rotary
 from ..reduction.tokens import Tokens
 from .rotary_angles import find_angles
@@ -40,27 +41,31 @@ class ReducedEva(ReducedTimm, Eva):
             return tokens
         return tokens.replace(rotary=tokens.rotary.at_layer(i))
 
-    def embed_patches(self, x: Tensor, hw: tuple[int, int]) -> Tokens:
+    def add_positions(
+        self, x: Tensor, hw: tuple[int, int], settings: RotarySettings
+    ) -> Tokens:
         """See :class:`ReducedTimm`."""
         x, rows = self._pos_embed(x)
         return Tokens(
             x,
             num_prefix=self.num_prefix,
             num_patches=x.size(1) - self.num_prefix,
-            rotary=None if rows is None else self._rotary(rows, hw),
+            rotary=None if rows is None else self._rotary(rows, hw, settings),
         )
 
-    def _rotary(self, rows: Tensor, hw: tuple[int, int]) -> Rotary:
+    def _rotary(
+        self, rows: Tensor, hw: tuple[int, int], settings: RotarySettings
+    ) -> Rotary:
         """Return the rotations of all tokens.
 
         Args:
             rows (Tensor): Sine and cosine of the patches, in the shapes of
                 timm.
             hw (tuple[int, int]): Height and width of the patch grid.
+            settings (RotarySettings): Settings of the reducer.
         """
         attn = find_attention(next(iter(self.blocks)).attn)
         half = attn.rotate_half
-        settings = self.reducer.rotary
         if settings.merged_position == 'mean':
             angles = find_angles(self.rope, hw)
             return Rotary.with_coordinates(

@@ -10,6 +10,7 @@ from torch.fx import Proxy
 
 from mmclca.errors import Error
 
+from ..reduction.reducers.base import RotarySettings
 from ..reduction.tokens import Tokens, featmap
 from .base import LayerFunctions, ReducedModel
 from .timm_eva_layers import EVA_FUNCTIONS
@@ -43,7 +44,7 @@ class ReducedTimm(ReducedModel):
 
     Class token, distillation token and registers are the prefix, which no
     reducer drops. A subclass defines ``timm_class``, the class of timm with
-    the forward pass, ``has_cls`` and :meth:`embed_patches`.
+    the forward pass, ``has_cls`` and :meth:`add_positions`.
     """
 
     timm_class: Any
@@ -75,22 +76,37 @@ class ReducedTimm(ReducedModel):
         attentions = [x for x in self.blocks.modules() if hasattr(x, 'qkv')]
         return [*self.blocks, *attentions]
 
-    def embed_patches(self, x: Tensor, hw: tuple[int, int]) -> Tokens:
+    def add_positions(
+        self, x: Tensor, hw: tuple[int, int], settings: RotarySettings
+    ) -> Tokens:
         """Add the prefix and positions to patches.
 
         Args:
             x (Tensor): Output of ``patch_embed``, (B, N, C) or (B, h, w, C).
             hw (tuple[int, int]): Height and width of the patch grid.
+            settings (RotarySettings): Settings of the reducer.
         """
         raise NotImplementedError
 
     def embed(self, x: Tensor) -> tuple[Tokens, tuple[int, int]]:
         """See :class:`Reducible`."""
+        return self.embed_with(x, self.reducer.rotary, self.cache)
+
+    def embed_with(
+        self, x: Tensor, settings: RotarySettings, cache: Any
+    ) -> tuple[Tokens, tuple[int, int]]:
+        """Embed images (B, 3, H, W) for a reducer and a cache.
+
+        Args:
+            x (Tensor): The images.
+            settings (RotarySettings): Settings of the reducer.
+            cache (CrossLayerCache, optional): The cache.
+        """
         x = self.patch_embed(x)
         hw = x.shape[1:3] if x.dim() == 4 else self.patch_resolution
-        tokens = self.embed_patches(x, tuple(hw))
-        if self.cache is not None:
-            tokens = self.cache.start(tokens)
+        tokens = self.add_positions(x, tuple(hw), settings)
+        if cache is not None:
+            tokens = cache.start(tokens)
         return tokens.with_features(self.norm_pre(tokens.features)), tuple(hw)
 
     @property

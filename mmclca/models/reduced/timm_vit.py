@@ -7,6 +7,7 @@ from timm.models import vision_transformer as vit
 from timm.models.deit import VisionTransformerDistilled
 from torch import Tensor, nn
 
+from ..reduction.reducers.base import RotarySettings
 from ..reduction.tokens import Tokens
 from .calls import call, same_shape
 from .timm_model import ReducedTimm
@@ -41,7 +42,9 @@ class ReducedViT(ReducedTimm, vit.VisionTransformer):
         x, left = call(self.blocks, tokens.features, function)
         return left.with_features(same_shape(left.features, x, self.blocks))
 
-    def embed_patches(self, x: Tensor, hw: tuple[int, int]) -> Tokens:
+    def add_positions(
+        self, x: Tensor, hw: tuple[int, int], settings: RotarySettings
+    ) -> Tokens:
         """See :class:`ReducedTimm`."""
         x = self.patch_drop(self._pos_embed(x))
         num_patches = x.size(1) - self.num_prefix
