@@ -145,8 +145,13 @@ def refused_together(args):
         yield '--fuse excludes --train: only inference models can be fused'
     if args.baseline and args.arch:
         yield '--arch excludes --baseline: its baseline is the ViT of timm'
-    names = ('amp', 'compile', 'memory', 'train')
-    unsupported = [f'--{name}' for name in names if vars(args)[name]]
+    settings = {
+        '--amp': args.amp,
+        '--compile': args.compile_mode,
+        '--memory': args.memory,
+        '--train': args.train,
+    }
+    unsupported = [option for option, value in settings.items() if value]
     unsupported += [f'--device {args.device}'] * (args.device != 'cpu')
     if args.backend == 'onnx' and unsupported:
         yield (
@@ -168,7 +173,7 @@ def build_setting(args):
         args.threads,
         min(args.batch),
         args.amp,
-        args.compile,
+        args.compile_mode,
         args.train,
     )
     obstacle = memory.obstacle(setting)
