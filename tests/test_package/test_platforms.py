@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 
 import pytest
+from installed import HAS_GRADIO, NEEDS_GRADIO
 from tiny_run import ROOT, run_python
 
 from mmclca.benchmark import peak_memory
@@ -22,6 +23,9 @@ from mmclca.fitting.log import file_limit
 from mmclca.page import names, process
 from mmclca.utils import events, files, provenance
 from mmclca.utils.files import replace_bytes
+
+if HAS_GRADIO:
+    from mmclca.page import server
 
 SOURCES = [
     path
@@ -274,10 +278,10 @@ def test_child_is_interrupted_without_kill(windows, monkeypatch):
     assert raised == [signal.SIGINT, events.INTERRUPTED]
 
 
+@NEEDS_GRADIO
 def test_folders_of_killed_pages_are_removed_on_windows(
     windows, tmp_path, monkeypatch
 ):
-    server = pytest.importorskip('mmclca.page.server', reason='extra demo')
     monkeypatch.setattr(server, 'gettempdir', lambda: str(tmp_path))
     monkeypatch.setattr('tempfile.tempdir', str(tmp_path))
     monkeypatch.delattr(os, 'getuid')
