@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Coordinates and frequencies of rotary position embeddings.
+"""Coordinates and frequencies in rotary position embeddings.
 
 An angle is the sum of two coordinates of the patch, each times a frequency.
 Shapes as in ``reduction/rotary.py``; F = D / 2 pairs of channels.
@@ -19,11 +19,11 @@ from torch import Tensor, nn
 
 @dataclass
 class Angles:
-    """Coordinates and frequencies of a model.
+    """Coordinates and frequencies in a model.
 
     Args:
         places (Tensor): Two coordinates per patch, (P, 2).
-        frequencies (Tensor): Angles of all channels per unit of both
+        frequencies (Tensor): Angles per channel and unit in both
             coordinates, (L, h, 2, D).
     """
 
@@ -32,7 +32,7 @@ class Angles:
 
 
 def arrange(pairs: Tensor, half: bool) -> Tensor:
-    """Repeat numbers of pairs (..., F) for both channels, (..., D)."""
+    """Repeat a number per pair (..., F) for both channels, (..., D)."""
     if half:
         return torch.cat((pairs, pairs), dim=-1)
     return pairs.repeat_interleave(2, dim=-1)
@@ -44,11 +44,11 @@ def split_axes(bands: Tensor) -> Tensor:
 
 
 def grid(rows: Tensor, columns: Tensor, indexing: str) -> Tensor:
-    """Return the coordinates of all patches, row by row, (P, 2).
+    """Return all patch coordinates, row by row, (P, 2).
 
     Args:
-        rows (Tensor): Coordinate of each row, (height,).
-        columns (Tensor): Coordinate of each column, (width,).
+        rows (Tensor): Row coordinates, (height,).
+        columns (Tensor): Column coordinates, (width,).
         indexing (str): Order of both, 'ij': rows first; 'xy': columns first.
     """
     places = torch.cartesian_prod(rows, columns)
@@ -56,7 +56,7 @@ def grid(rows: Tensor, columns: Tensor, indexing: str) -> Tensor:
 
 
 def count_steps(rope: Any, hw: tuple[int, int]) -> Tensor:
-    """Return the coordinates of patches counted from 0, (P, 2)."""
+    """Return patch coordinates counted from 0, (P, 2)."""
     options = vars(rope)
     device = next(chain(rope.buffers(), rope.parameters())).device
     reference = options.get('ref_feat_shape') or hw
@@ -78,7 +78,7 @@ def centers(
     sides: tuple[float, float],
     offset: float = 0.0,
 ) -> tuple[Tensor, Tensor]:
-    """Return the centers of rows and columns, -1 and 1 at the image's edge.
+    """Return row and column centers, -1 and 1 at the image's edge.
 
     Args:
         hw (tuple[int, int]): Height and width of the patch grid.
@@ -121,7 +121,7 @@ def augment(
 
 
 def augmented(rope: nn.Module, places: Tensor) -> Tensor:
-    """Augment coordinates (P, 2) in training, if an embedding of timm does."""
+    """Augment coordinates (P, 2) in training, if timm's embedding does."""
     if not rope.training:
         return places
     options = vars(rope)
@@ -131,7 +131,7 @@ def augmented(rope: nn.Module, places: Tensor) -> Tensor:
 
 
 def axial_angles(rope: Any, hw: tuple[int, int]) -> Angles:
-    """Return the angles of timm's ``RotaryEmbeddingCat``."""
+    """Return the angles for timm's ``RotaryEmbeddingCat``."""
     places = augmented(rope, count_steps(rope, hw))
     exponents = torch.arange(rope.dim // 4, device=places.device)
     bands = rope.temperature ** -(exponents.float() / (rope.dim // 4))
@@ -140,7 +140,7 @@ def axial_angles(rope: Any, hw: tuple[int, int]) -> Angles:
 
 
 def dinov3_angles(rope: Any, hw: tuple[int, int]) -> Angles:
-    """Return the angles of timm's ``RotaryEmbeddingDinoV3``."""
+    """Return the angles for timm's ``RotaryEmbeddingDinoV3``."""
     height, width = hw
     denominators = dict(
         separate=(height, width),
@@ -160,7 +160,7 @@ def dinov3_angles(rope: Any, hw: tuple[int, int]) -> Angles:
 
 
 def multimodal_angles(rope: Any, hw: tuple[int, int]) -> Angles:
-    """Return the angles of timm's ``RotaryEmbeddingMRope``."""
+    """Return the angles for timm's ``RotaryEmbeddingMRope``."""
     places = augmented(rope, count_steps(rope, hw))
     axes = torch.tensor([[1], [2]], device=places.device)
     pairs = rope.inv_freq.float() * (rope.axis == axes)
@@ -168,14 +168,14 @@ def multimodal_angles(rope: Any, hw: tuple[int, int]) -> Angles:
 
 
 def mixed_angles(rope: Any, hw: tuple[int, int]) -> Angles:
-    """Return the angles of timm's ``RotaryEmbeddingMixed``, per layer."""
+    """Return the angles for timm's ``RotaryEmbeddingMixed``, per layer."""
     places = augmented(rope, count_steps(rope, hw))
     pairs = rope.freqs.float().permute(1, 2, 0, 3)  # to (L, h, 2, F)
     return Angles(places, arrange(pairs, half=False))
 
 
 def transformers_angles(rope: Any, images: Tensor) -> Angles:
-    """Return the angles of the DINOv3 of Transformers.
+    """Return the angles for the DINOv3 in Transformers.
 
     Args:
         rope (nn.Module): Its rotary position embedding.
@@ -213,7 +213,7 @@ ANGLES: dict[type, Callable[[Any, tuple[int, int]], Angles]] = {
 
 
 def find_angles(rope: nn.Module, hw: tuple[int, int]) -> Angles:
-    """Return the angles of a rotary position embedding of timm.
+    """Return the angles for a rotary position embedding in timm.
 
     Args:
         rope (nn.Module): An instance of a class in ``ANGLES``, or derived.

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A vision transformer of timm as a backbone of a config."""
+"""A vision transformer from timm as backbone in a config."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,11 +27,11 @@ OUT_TYPES = OUTPUT_FORMS.keys() - {'avg_featmap', 'featmap'}
 
 @MODELS.register_module()
 class TimmViT(Reducible, BaseBackbone):
-    """Vision transformer of timm with token reduction.
+    """Vision transformer from timm with token reduction.
 
     For all models of :func:`reduce_tokens`, such as DINOv3 and EVA-02, which
-    :class:`TokenReductionViT` does not have. Parameters are those of timm,
-    without the classifier and its norm, and weights of timm load by name.
+    :class:`TokenReductionViT` does not have. Parameters have timm's names,
+    without the classifier and its norm, and weights from timm load by name.
     Positions are resized as in timm.
 
     Args:
@@ -47,7 +47,7 @@ class TimmViT(Reducible, BaseBackbone):
         cache (dict, optional): Config of a :class:`CrossLayerCache`.
             Defaults to None.
         final_norm (bool): Whether to normalize the output of the last layer,
-            with the norm of timm. Defaults to True.
+            with timm's norm. Defaults to True.
         out_type (str): Form of the outputs, see :class:`TokenReductionViT`.
             Defaults to 'cls_token'.
         frozen_stages (int): First layers to freeze, with the embedding; -1 or
@@ -127,7 +127,7 @@ class TimmViT(Reducible, BaseBackbone):
         drop_path_rate: float,
         depth: int | None,
     ) -> Any:
-        """Build the model of timm without its classifier."""
+        """Build timm's model without its classifier."""
         known = timm.list_models()
         if arch not in known:  # other names download or open files
             hint = did_you_mean(arch, known, limit=3)

@@ -56,7 +56,7 @@ class ReducedEva(ReducedTimm, Eva):
     def _rotary(
         self, rows: Tensor, hw: tuple[int, int], settings: RotarySettings
     ) -> Rotary:
-        """Return the rotations of all tokens.
+        """Return the rotations for all tokens.
 
         Args:
             rows (Tensor): Sine and cosine of the patches, in the shapes of

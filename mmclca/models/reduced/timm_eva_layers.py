@@ -46,14 +46,14 @@ def _project(attn: nn.Module, x: Tensor, inputs: AttentionInputs) -> Attended:
 
 
 def project_eva(layer: Any, x: Tensor, inputs: AttentionInputs) -> Attended:
-    """Return queries, keys and values of a layer."""
+    """Return queries, keys and values in a layer."""
     return _project(layer.attn, x, inputs)
 
 
 def attend_eva(
     layer: Any, x: Tensor, inputs: AttentionInputs
 ) -> tuple[Tensor, Attended]:
-    """Run the attention of a layer."""
+    """Run the attention in a layer."""
     return call_attention(layer.attn, x, _attend, inputs, ARGUMENTS)
 
 
@@ -66,14 +66,14 @@ def _attend(
 
 
 def scale_attention(layer: Any, y: Tensor) -> Tensor:
-    """Return the update of the attention of an ``EvaBlock``."""
+    """Return the attention update in an ``EvaBlock``."""
     if layer.gamma_1 is not None:
         y = layer.gamma_1 * y
     return layer.drop_path1(y)
 
 
 def feed(layer: Any, x: Tensor) -> Tensor:
-    """Run the FFN of an ``EvaBlock``."""
+    """Run the FFN in an ``EvaBlock``."""
     y = layer.mlp(layer.norm2(x))
     if layer.gamma_2 is not None:
         y = layer.gamma_2 * y

@@ -20,9 +20,9 @@ from .attention import Attended, RotatedAttended
 
 
 def _sign(half: bool, like: Tensor) -> Tensor:
-    """Return the sign of the sine of each channel, (D,).
+    """Return the sign for the sine per channel, (D,).
 
-    The rotation subtracts the second channel of a pair from the first one.
+    The rotation subtracts the second channel in a pair from the first one.
     """
     half_dims = like.size(-1) // 2
     sign = torch.tensor([[-1.0], [1.0]], dtype=like.dtype, device=like.device)
@@ -32,10 +32,10 @@ def _sign(half: bool, like: Tensor) -> Tensor:
 
 @dataclass
 class PatchRows:
-    """The patch of each token, a row in a table of sines and cosines.
+    """The patch per token, a row in a table with sines and cosines.
 
     Args:
-        index (Tensor): Row of each token, (N,) or (B, N); ``none`` for tokens
+        index (Tensor): Row per token, (N,) or (B, N); ``none`` for tokens
             without a position.
         none (int): The last row, which rotates nothing.
     """
@@ -45,7 +45,7 @@ class PatchRows:
 
     @classmethod
     def at_patches(cls, num_prefix: int, table: Tensor) -> 'PatchRows':
-        """Return the rows of a prefix and all patches.
+        """Return the rows for a prefix and all patches.
 
         Args:
             num_prefix (int): Tokens before the patches.
@@ -57,7 +57,7 @@ class PatchRows:
         return cls(F.pad(index, (num_prefix, 0), value=none), none)
 
     def look_up(self, table: Tensor) -> Tensor:
-        """Return the rows of all tokens, (h, N, 2 D) or (B, h, N, 2 D)."""
+        """Return the rows for all tokens, (h, N, 2 D) or (B, h, N, 2 D)."""
         return table[:, self.index].movedim(0, -3)
 
     @torch.no_grad()
@@ -77,7 +77,7 @@ class PatchRows:
 
 @dataclass
 class Coordinates:
-    """The mean coordinates of the patches in each token.
+    """The mean patch coordinates in each token.
 
     Args:
         places (Tensor): Two coordinates and 1, or zeros for tokens without a
@@ -88,17 +88,17 @@ class Coordinates:
 
     @classmethod
     def at_patches(cls, num_prefix: int, places: Tensor) -> 'Coordinates':
-        """Return the coordinates of a prefix and all patches.
+        """Return the coordinates for a prefix and all patches.
 
         Args:
             num_prefix (int): Tokens before the patches.
-            places (Tensor): Coordinates of the patches, (P, 2).
+            places (Tensor): Patch coordinates, (P, 2).
         """
         places = F.pad(places, (0, 1), value=1.0)
         return cls(F.pad(places, (0, 0, num_prefix, 0)))
 
     def look_up(self, frequencies: Tensor) -> Tensor:
-        """Return sine and cosine of all tokens, (h, N, 2 D) or (B, ...).
+        """Return sine and cosine for all tokens, (h, N, 2 D) or (B, ...).
 
         Args:
             frequencies (Tensor): Angles per unit of both coordinates, (h, 2,
@@ -131,7 +131,7 @@ class Rotary:
     rotated.
 
     Args:
-        positions (PatchRows | Coordinates): Position of each token.
+        positions (PatchRows | Coordinates): Position per token.
         tables (Tensor): What ``positions.look_up`` needs for each layer,
             (L, h, ...).
         half (bool): Whether a pair is a channel of the first half and one of
@@ -161,7 +161,7 @@ class Rotary:
     def with_rows(
         cls, rows: Tensor, num_prefix: int, half: bool, keys: str
     ) -> 'Rotary':
-        """Create rotations by the sines and cosines of a model.
+        """Create rotations by a model's sines and cosines.
 
         A merged token takes the row of its member with the largest weight, of
         equals the first.
@@ -201,10 +201,10 @@ class Rotary:
     ) -> 'Rotary':
         """Create rotations by coordinates.
 
-        A merged token has the weighted mean of the coordinates of its members.
+        A merged token has the weighted mean coordinates from its members.
 
         Args:
-            places (Tensor): Coordinates of the patches, (P, 2).
+            places (Tensor): Patch coordinates, (P, 2).
             frequencies (Tensor): Angles of all channels per unit of both
                 coordinates, (L, h, 2, D).
             num_prefix (int): Tokens before the patches.
@@ -235,7 +235,7 @@ class Rotary:
         return RotatedAttended(rotated, k)
 
     def at_layer(self, layer: int) -> 'Rotary':
-        """Return the rotations of another layer."""
+        """Return the rotations for another layer."""
         return Rotary(self.positions, self.tables, self.half, self.keys, layer)
 
     def _with_positions(self, positions: PatchRows | Coordinates) -> 'Rotary':
