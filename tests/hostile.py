@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Attacks in many seeded tries, and the table of those that held."""
+"""Attacks in many seeded tries, and the table of tries that held."""
 
 import os
 from random import Random

@@ -43,7 +43,7 @@ def weights_of_plain_vit():
 
 @pytest.fixture
 def distilled(tmp_path):
-    """Return a factory of students; options are those of the teacher."""
+    """Return a factory of students; they have the options of the teacher."""
 
     def distilled(
         reducer=dict(type='mmclca.EViT', keep_rate=0.5),
