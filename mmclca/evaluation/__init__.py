@@ -3,6 +3,7 @@
 from .accuracy import (
     ReaLAccuracy,
     accuracy,
+    clopper_pearson,
     estimate_accuracy_interval,
     recalls,
     wilson,
@@ -13,6 +14,7 @@ __all__ = [
     'ReaLAccuracy',
     'RetrievalMetric',
     'accuracy',
+    'clopper_pearson',
     'estimate_accuracy_interval',
     'recalls',
     'wilson',

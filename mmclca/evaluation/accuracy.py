@@ -102,6 +102,31 @@ def estimate_accuracy_interval(
     return wilson(mean, independent / 2, level)
 
 
+def clopper_pearson(
+    share: float, number: float, level: float = 0.95
+) -> tuple[float, float]:
+    """Exact interval for a share, which also holds for rare events.
+
+    C. J. Clopper, E. S. Pearson, `The Use of Confidence or Fiducial Limits
+    <https://doi.org/10.1093/biomet/26.4.404>`_ (1934). Needs SciPy.
+
+    Args:
+        share (float): The share, 0 to 1.
+        number (float): Number of independent images, not always an integer.
+        level (float): Confidence level. Defaults to 0.95.
+
+    Returns:
+        tuple[float, float]: Lower and upper bound.
+    """
+    from scipy.stats import beta  # of the extra for fit
+
+    tail, events = (1 - level) / 2, share * number
+    others = number - events
+    low = beta.ppf(tail, events, others + 1) if events > 0 else 0.0
+    high = beta.ppf(1 - tail, events + 1, others) if others > 0 else 1.0
+    return float(low), float(high)
+
+
 @METRICS.register_module()
 class ReaLAccuracy(BaseMetric):
     """Percentage of images whose predicted class is among their ReaL labels.

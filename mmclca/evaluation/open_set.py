@@ -29,7 +29,7 @@ from mmclca.models.heads import NearestHead
 from mmclca.utils.files import replace_text
 from mmclca.utils.messages import check_choice
 
-from .accuracy import wilson
+from .accuracy import clopper_pearson
 
 
 def max_softmax(logits: Tensor) -> Tensor:
@@ -116,8 +116,9 @@ def threshold_by_folds(
     fold.
 
     Returns ``threshold``; ``accept``; ``images``, the number with a score;
-    ``false_alarms``, the rate, and its 95% Wilson interval, ``low`` to
-    ``high``. Empty for fewer than two images or groups.
+    ``false_alarms``, the rate, and its 95% interval, ``low`` to ``high``, see
+    :func:`estimate_false_alarm_interval`. Empty for fewer than two images or
+    groups.
     """
     scored = torch.where(~scores.isnan().all(0))[0].tolist()
     scores = scores[:, scored]
@@ -130,7 +131,7 @@ def threshold_by_folds(
         threshold = fit_threshold(_without_nan(scores[:, train]), accept)
         flagged[:, test] = scores[:, test].lt(threshold).to(scores)
     share = float(flagged[~scores.isnan()].mean())
-    low, high = wilson(share, splits.tested)
+    low, high = estimate_false_alarm_interval(share, splits.tested, folds)
     return dict(
         threshold=fit_threshold(_without_nan(scores), accept),
         accept=accept,
@@ -139,6 +140,28 @@ def threshold_by_folds(
         low=low,
         high=high,
     )
+
+
+def estimate_false_alarm_interval(
+    share: float, independent: int, folds: int
+) -> tuple[float, float]:
+    """Return the 95% interval of a cross-validated false-alarm rate.
+
+    The rate of new images varies with the threshold, too, which is set on the
+    same images. The interval is exact, see
+    :func:`mmclca.evaluation.clopper_pearson`, and each image or group counts
+    half, because folds overlap, as in
+    :func:`mmclca.evaluation.estimate_accuracy_interval`. In each fold, images
+    are compared with fewer references, which raises the rate. So the lower
+    bound is reduced as if the rate fell in proportion to their number.
+
+    Args:
+        share (float): Cross-validated rate, 0 to 1.
+        independent (int): Number of tested images, or groups.
+        folds (int): Number of folds.
+    """
+    low, high = clopper_pearson(share, independent / 2)
+    return low * (folds - 1) / folds, high
 
 
 def _without_nan(scores: Tensor) -> Tensor:
