@@ -44,7 +44,7 @@ class Search:
 
 @dataclass(frozen=True)
 class Voting:
-    """Number of voting images, and temperature of their votes."""
+    """Number of voting images, and their temperature."""
 
     number: int
     temperature: float = 0.07

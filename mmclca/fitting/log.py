@@ -155,7 +155,7 @@ def isolation(file: TextIO) -> Iterator[None]:
 def file_limit() -> Iterator[None]:
     """Restore the limit of open files, which mmengine changes.
 
-    Windows has no such limit.
+    There is none on Windows.
     """
     try:
         import resource

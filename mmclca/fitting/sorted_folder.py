@@ -215,7 +215,7 @@ def sort_photos(
 
     Raises:
         FileNotFoundError: If the folder does not exist.
-        Error: If there are no such folders.
+        Error: If such folders are missing.
     """
     root = Path(os.path.abspath(os.path.expanduser(folder)))
     if root.is_file():

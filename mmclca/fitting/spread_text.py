@@ -15,7 +15,7 @@ MAX_NAMES = 12  # classes listed in a line
 def describe_coinciding(record: FitRecord) -> Description:
     """Describe classes that coincide with days, cameras or folders.
 
-    Empty if there are none.
+    Empty without them.
     """
     lines = [
         line

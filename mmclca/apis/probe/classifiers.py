@@ -126,7 +126,7 @@ class ProbeData:
 
     @cached_property
     def rows(self) -> WeightedRows:
-        """All views of all images as rows of a regression."""
+        """All views of all images as rows in a regression."""
         views = self.features.shape[1]
         one_hot = F.one_hot(self.labels, self.num_classes).to(self.features)
         weights = weigh_images(self.labels, self.classifier)
@@ -137,7 +137,7 @@ class ProbeData:
         )
 
     def find_rows(self, images: np.ndarray) -> Tensor:
-        """Return the positions of all views of images in the rows."""
+        """Return the positions of all views in the rows."""
         views = torch.arange(self.features.shape[1])
         first = len(views) * torch.as_tensor(images)
         return (first[:, None] + views).flatten()
@@ -185,7 +185,7 @@ class ProbeData:
 
 
 def weigh_images(labels: Tensor, classifier: ClassifierSettings) -> Tensor:
-    """Return the weights (N, 1) of images, with a mean of 1."""
+    """Return the weights (N, 1) of images, which average 1."""
     if classifier.class_weights is None:
         return torch.ones(len(labels), 1, dtype=torch.float64)
     counts = labels.bincount()

@@ -93,7 +93,7 @@ class OutOfFold:
 
     @property
     def untested(self) -> list[int]:
-        """Labels of the classes with only one image or group."""
+        """Labels whose classes have only one image or group."""
         return torch.where(self.recalls().isnan())[0].tolist()
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:

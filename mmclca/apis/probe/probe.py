@@ -293,7 +293,7 @@ class Probe:
 
 
 def get_weight(head: nn.Module) -> Tensor:
-    """Return the weight (K, D) of the last layer of a head."""
+    """Return the weight (K, D) of a head's last layer."""
     return last_linear(head).weight.detach().flatten(1)
 
 

@@ -196,11 +196,11 @@ class Moments:
     """Weighted sums over rows; those of fewer rows follow by subtraction.
 
     Args:
-        weight (Tensor): Sum of the weights.
-        features (Tensor): Sum of the features (D,).
-        targets (Tensor): Sum of the targets (K,).
-        squares (Tensor): Sum of products of the features (D, D).
-        products (Tensor): Sum of products of features and targets (D, K).
+        weight (Tensor): Total weight.
+        features (Tensor): Summed features (D,).
+        targets (Tensor): Summed targets (K,).
+        squares (Tensor): Summed products of the features (D, D).
+        products (Tensor): Summed products of features and targets (D, K).
     """
 
     weight: Tensor

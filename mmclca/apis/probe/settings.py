@@ -30,7 +30,7 @@ class ProbeSetting(NamedTuple):
 
     @property
     def subset_weights(self) -> tuple[float, float]:
-        """Weights of the scores of the two feature subsets."""
+        """Weights for the scores of the two feature subsets."""
         return 1 - self.late_cls_weight, self.late_cls_weight
 
 
