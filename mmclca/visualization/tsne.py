@@ -17,10 +17,18 @@ from mmclca.utils.messages import warn
 from .figures import save_figure
 
 # ten colors that the color-blind tell apart (arXiv:2107.02270)
-COLORS = (
-    *('#3f90da', '#ffa90e', '#bd1f01', '#94a4a2', '#832db6'),
-    *('#a96b59', '#e76300', '#b9ac70', '#717581', '#92dadd'),
-)
+COLORS = [
+    '#3f90da',
+    '#ffa90e',
+    '#bd1f01',
+    '#94a4a2',
+    '#832db6',
+    '#a96b59',
+    '#e76300',
+    '#b9ac70',
+    '#717581',
+    '#92dadd',
+]
 BOX = dict(facecolor='white', alpha=0.75, linewidth=0, pad=1.5)
 NAME = dict(fontsize=9, ha='center', va='center', bbox=BOX, zorder=100)
 MARKERS = 'o^sDvPX*<>'

@@ -2,7 +2,7 @@
 """A vision transformer from timm as backbone in a config."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 import timm
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
@@ -22,7 +22,16 @@ from ..reduction.reducers import TokenReducer
 from ..reduction.tokens import Tokens
 from .support import reduced_class
 
-OUT_TYPES = OUTPUT_FORMS.keys() - {'avg_featmap', 'featmap'}
+OutType = Literal[
+    'raw',
+    'cls_token',
+    'prefix',
+    'average',
+    'std',
+    'cls_average',
+    'cls_std',
+    'cls_average_std',
+]
 
 
 @MODELS.register_module()
@@ -94,7 +103,7 @@ class TimmViT(Reducible, BaseBackbone):
         reduce_at: Sequence[int] | int = (),
         cache: dict | None = None,
         final_norm: bool = True,
-        out_type: str = 'cls_token',
+        out_type: OutType = 'cls_token',
         frozen_stages: int = -1,
         drop_path_rate: float = 0.0,
         depth: int | None = None,
@@ -102,7 +111,7 @@ class TimmViT(Reducible, BaseBackbone):
         init_cfg: dict | None = None,
     ):
         super().__init__(init_cfg)
-        check_choice(OUT_TYPES, out_type=out_type)
+        check_choice(get_args(OutType), out_type=out_type)
         self.arch, self.out_type = arch, out_type
         self.final_norm, self.with_cp = final_norm, with_cp
         self.net = self._build(arch, img_size, drop_path_rate, depth)

@@ -84,7 +84,7 @@ def open_photo(**tags):
     for tag in (0x010F, 0x0110):
         if tag in (numbers := {int(x[1:], 16): y for x, y in tags.items()}):
             exif[tag] = numbers[tag]
-    exif.get_ifd(0x8769)[0x9003] = tags.get('x9003', '')
+    exif[0x8769] = {0x9003: tags.get('x9003', '')}
     file = BytesIO()
     Image.new('RGB', (8, 8)).save(file, 'JPEG', exif=exif)
     return Image.open(file)
