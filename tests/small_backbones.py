@@ -12,7 +12,7 @@ REDUCTION = dict(
 SMALL = dict(arch=arch(3, 24), img_size=32, patch_size=8)
 VIT = dict(vit(3, **REDUCTION), arch=arch(3, 24))
 REGISTERS = dict(num_registers=2, branches=2)
-BACKBONES = dict(  # with 24 channels, for images with 32 x 32 pixels
+BACKBONES = dict(  # for images with 32 x 32 pixels
     reducible=dict(REDUCTION, type='mmclca.ToyReducible'),
     vit=dict(VIT, rel_pos_bias=True),
     hmlp=dict(VIT, patch_size=16, stem=dict(type='mmclca.HMLPStem')),
@@ -31,6 +31,9 @@ BACKBONES = dict(  # with 24 channels, for images with 32 x 32 pixels
     ffvt=dict(SMALL, type='mmclca.FFVT', num_tokens=3),
     sim_trans=dict(SMALL, type='mmclca.SIMTrans'),
     timm=dict(type='mmclca.TimmStages', arch='test_convnext'),
+    timm_vit=dict(
+        REDUCTION, type='mmclca.TimmViT', arch='test_vit', img_size=32, depth=3
+    ),
     plain=dict(type='mmclca.ToyPlain'),
 )
 HEADS = dict(
@@ -41,6 +44,7 @@ HEADS = dict(
         in_channels=[24, 32, 48, 64],
         num_layers=4,
     ),
+    timm_vit=dict(in_channels=64),
 )
 
 

@@ -83,16 +83,19 @@ def class_activation_maps(
 
 def _record_normalized(backbone: Reducible, layer: nn.Module) -> list[Tensor]:
     """Return a list to be filled with the normalized tokens in a layer."""
-    kept, normalize = [], backbone.normalize
+    kept = []
 
-    def keep(module, x):
+    def keep(normalize, module, x):
         x = normalize(module, x)
         if module is layer:
             x.requires_grad_()  # even if all earlier parameters are frozen
             kept.append(x)
         return x
 
-    backbone.normalize = keep
+    # TimmViT runs the layers of another Reducible
+    for part in backbone.modules():
+        if isinstance(part, Reducible):
+            part.normalize = partial(keep, part.normalize)
     return kept
 
 

@@ -29,6 +29,7 @@ TOKENS = dict.fromkeys(BACKBONES, []) | dict(
     reducible=[19, 12, 14],
     vit=[18, 11, 13],
     hmlp=[6, 5, 7],
+    timm_vit=[6, 5, 7],
     distilled=[21, 13, 15],
     cait=[16, 8, 9],
     # the last block processes selected tokens
