@@ -7,7 +7,7 @@ from importlib.util import find_spec
 import pytest
 from packaging.version import Version
 
-from mmclca.utils.torch_versions import COMPILES, EXPORTS_LOOPS
+from mmclca.utils.torch_versions import COMPILES
 
 
 def is_installed(package, oldest):
@@ -23,10 +23,9 @@ def needs(package, oldest):
 
 
 HAS_GRADIO = find_spec('gradio') is not None
-# torch.compile and torch.export, and the exporter of loops to ONNX; what is
-# refused without them: test_deployment/test_versions.py
+# torch.compile and torch.export; what is refused without them:
+# test_deployment/test_versions.py
 NEEDS_COMPILER = needs('torch', COMPILES)
-NEEDS_LOOPS = needs('torch', EXPORTS_LOOPS)
 NEEDS_GRADIO = pytest.mark.skipif(
     not HAS_GRADIO, reason='needs gradio: extra demo'
 )

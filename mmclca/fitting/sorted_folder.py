@@ -5,6 +5,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -96,7 +97,7 @@ class FolderTest:
     photos: SortedPhotos
     tested: list[ClassifiedPhoto]
 
-    @property
+    @cached_property
     def counted(self) -> list[ClassifiedPhoto]:
         """Readable photos that were not in training, or all if all were."""
         readable = [photo for photo in self.tested if photo.is_readable]
@@ -105,20 +106,17 @@ class FolderTest:
     @property
     def measurement(self) -> Measurement:
         """Accuracy with its Wilson interval; each photo counts once."""
-        recall = _measure(self.counted)
-        if recall.recall is None or recall.low is None or recall.high is None:
-            raise Error('all photos are unreadable')
-        return Measurement(recall.n, recall.recall, recall.low, recall.high)
+        share, low, high = _measure(self.counted)
+        return Measurement(len(self.counted), share, low, high)
 
     @property
     def per_class(self) -> dict[str, ClassRecall]:
         """Recall per tested class, lowest first."""
-        counted = self.counted
-        labels = sorted({photo.label for photo in counted})
-        recalls = {
-            label: _measure([x for x in counted if x.label == label])
-            for label in labels
-        }
+        recalls = {}
+        for label in sorted({photo.label for photo in self.counted}):
+            photos = [x for x in self.counted if x.label == label]
+            share, low, high = _measure(photos)
+            recalls[label] = ClassRecall(len(photos), share, low, high)
         return dict(sorted(recalls.items(), key=lambda x: x[1].recall or 0))
 
     @property
@@ -155,14 +153,11 @@ class FolderTest:
             ]
 
 
-def _measure(photos: Sequence[ClassifiedPhoto]) -> ClassRecall:
-    """Return the share of correct photos and its Wilson interval."""
-    number = len(photos)
-    if not number:
-        return ClassRecall(0)
-    share = sum(photo.is_correct for photo in photos) / number
-    low, high = wilson(share, number)
-    return ClassRecall(number, share, low, high)
+def _measure(photos: Sequence[ClassifiedPhoto]) -> tuple[float, float, float]:
+    """Return the share of correct photos, and its Wilson interval."""
+    share = sum(photo.is_correct for photo in photos) / len(photos)
+    low, high = wilson(share, len(photos))
+    return share, low, high
 
 
 def measure_sorted_folder(

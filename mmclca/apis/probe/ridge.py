@@ -327,10 +327,8 @@ def ridge(features, one_hot, weights, alphas) -> list[LinearClassifier]:
             for coefficients, bias in solutions
         ]
     else:
-        moments = Moments.from_rows(rows)
-        squares = weights[:, 0] * rows.features.square().sum(1)
-        scale = mean_distance(squares, weights)
-        fitted = [moments.solve(alpha * scale) for alpha in alphas]
+        fit = RowMoments.from_centered(rows, alphas)
+        fitted = [fit.moments.solve(penalty) for penalty in fit.penalties]
     return [
         LinearClassifier(x.weight, x.bias - x.weight @ mean) for x in fitted
     ]

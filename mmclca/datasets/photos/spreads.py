@@ -39,8 +39,8 @@ class Spread:
         kind (str): 'day', 'camera', 'folder' or 'group'.
         number (int): Distinct values.
         single (dict[str, str]): Classes with one value, '' if it is unknown.
-        coinciding (list[str]): Those of them that share it with some other
-            classes at most, so that the value helps to guess the class.
+        coinciding (list[str]): Classes in ``single`` whose value some class
+            does not share, so that the value helps to guess the class.
         classes_per_value (tuple[int, int]): Fewest and most classes that
             share a value.
     """
@@ -66,9 +66,9 @@ def compute_spread(
         values_of[name].add(value)
         classes_of[value].add(name)
     single = {
-        str(name): next(iter(found))
-        for name, found in values_of.items()
-        if len(found) == 1
+        str(name): next(iter(distinct))
+        for name, distinct in values_of.items()
+        if len(distinct) == 1
     }
     numbers = [len(classes) for classes in classes_of.values()]
     return Spread(

@@ -36,8 +36,8 @@ try:  # since timm 1.0.15
 except ImportError:
     EVA_ATTENTIONS = (eva.EvaAttention,)
 
-# arguments of forward passes, and the version of timm that added them
 EVA_SINCE = '1.0.20'  # the first one with DINOv3
+# arguments of forward passes, and the version of timm that added them
 SINCE = dict(attn_mask='1.0.16', output_dict='1.0.16', is_causal='1.0.26')
 
 
