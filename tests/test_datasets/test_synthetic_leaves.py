@@ -13,8 +13,17 @@ from tiny_run import exit_code
 
 from mmclca.cli.main import get_main
 from mmclca.datasets.levels import read_level
-from mmclca.datasets.synthetic_leaves import draw_leaf, make_cultivars
-from mmclca.datasets.synthetic_leaves.cultivars import make_species
+from mmclca.datasets.synthetic_leaves import (
+    Cultivar,
+    cultivars,
+    draw_leaf,
+    make_cultivars,
+)
+from mmclca.datasets.synthetic_leaves.cultivars import (
+    PLANT_SHARE,
+    SPECIMEN_NOISE,
+    make_species,
+)
 from mmclca.datasets.synthetic_leaves.shape import grow_leaf
 
 SIZE, TRAIN, TEST = 96, 16, 6
@@ -118,6 +127,29 @@ def test_leaf_covers_part_of_the_image_at_every_difference(difference):
         assert 0.1 < (image.mean(-1) < 190).mean() < 0.4
 
 
+def test_leaves_of_a_plant_share_half_of_the_variance(monkeypatch):
+    monkeypatch.setattr(cultivars, 'grow_leaf', lambda traits, rng: traits)
+    monkeypatch.setattr(cultivars, 'paint_leaf', lambda traits, *_: traits)
+    leaves = np.array(
+        [
+            astuple(
+                draw_leaf(
+                    Cultivar(),
+                    np.random.default_rng([plant, leaf]),
+                    plant=np.random.default_rng([plant, 2]),
+                )
+            )
+            for plant in range(500)
+            for leaf in range(2)
+        ]
+    )
+    spreads = [x.metadata['spread'] for x in cultivars.TRAITS]
+    scaled = (leaves - astuple(Cultivar())) / spreads / SPECIMEN_NOISE
+    assert abs(scaled.var() - 1) < 0.05
+    first, second = scaled[::2], scaled[1::2]
+    assert abs((first * second).mean() - PLANT_SHARE) < 0.05
+
+
 def test_cultivars_of_a_species_are_similar():
     made = make_species(3, 7, seed=2)
     assert [species for species, _ in made] == [0, 0, 0, 1, 1, 2, 2]
@@ -170,6 +202,22 @@ def test_command_writes_equal_bytes_with_any_number_of_jobs(
     assert [*table.values()] == ['species_01', 'species_01', 'species_02']
 
 
+def test_command_keeps_each_plant_in_one_split(run, tmp_path):
+    out, options = tmp_path / 'out', ('--per-class', '9', '--per-plant', '3')
+    assert run(out, *options) == 0
+    names = [file.name for file in sorted(out.rglob('cultivar_02_*.jpg'))]
+    assert names[0] == 'cultivar_02_plant_001_0001.jpg'
+    assert names[-1] == 'cultivar_02_plant_003_0009.jpg'
+    splits = {
+        split: {
+            line.partition('_plant_')[2][:3]
+            for line in (out / f'{split}.txt').read_text().splitlines()
+        }
+        for split in ('train', 'val', 'test')
+    }
+    assert splits == dict(train={'001'}, val={'002'}, test={'003'})
+
+
 def test_mmpretrain_reads_written_dataset(run, tmp_path):
     init_default_scope('mmpretrain')
     assert run(tmp_path / 'out') == 0
@@ -210,6 +258,9 @@ def test_command_replaces_its_own_files_only(run, tmp_path):
         (('--val-fraction', '0'), 'val'),
         (('--test-fraction', '0.8'), 'test'),
         (('--classes', '0'), 'num_classes'),
+        (('--per-plant', '0'), 'per_plant'),
+        (('--per-plant', '2'), 'per_plant'),
+        (('--per-plant', '5'), 'per_plant'),
     ],
 )
 def test_command_writes_nothing_if_an_option_is_refused(

@@ -21,6 +21,7 @@ LEAVES = dict(
     classes=3,
     species=1,
     per_class=4,
+    per_plant=1,
     size=64,
     seed=0,
     difference=1.0,

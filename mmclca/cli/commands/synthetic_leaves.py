@@ -23,6 +23,7 @@ def add_arguments(parser):
     parser.add('--classes', 'cultivars (classes)', 8)
     parser.add('--species', 'species, listed in levels.csv', 1, type=positive)
     parser.add('--per-class', 'images per class over all splits', 30)
+    parser.add('--per-plant', 'leaves per plant, which share traits', 1)
     parser.add('--size', 'image size in pixels', 224)
     parser.share('--seed')
     parser.add('--difference', 'difference between cultivars, 0 to 2', 1.0)

@@ -59,6 +59,8 @@ class Cultivar:
 TRAITS = fields(Cultivar)
 # standard deviation within a cultivar, relative to the spread
 SPECIMEN_NOISE = 0.12
+# share of this variance that all leaves of a plant have in common
+PLANT_SHARE = 0.5
 
 
 def make_cultivars(
@@ -126,7 +128,10 @@ def make_species(num_species, num_classes, seed=0, difference=1.0):
 
 
 def draw_leaf(
-    cultivar: 'Cultivar', rng: np.random.Generator, size: int = 224
+    cultivar: 'Cultivar',
+    rng: np.random.Generator,
+    size: int = 224,
+    plant: np.random.Generator | None = None,
 ) -> np.ndarray:
     """Draw a specimen as if scanned on a flatbed scanner.
 
@@ -135,12 +140,20 @@ def draw_leaf(
         rng (np.random.Generator): Source of the variation within a class. The
             same state gives the same image.
         size (int): Height and width in pixels. Defaults to 224.
+        plant (np.random.Generator, optional): Source of the part of this
+            variation that leaves of a plant share, ``PLANT_SHARE`` of the
+            variance of the traits. Defaults to None: each leaf is from
+            another plant.
 
     Returns:
         np.ndarray: RGB image, uint8, (size, size, 3).
     """
-    noise = rng.standard_normal(len(TRAITS)) * SPECIMEN_NOISE
-    leaf = grow_leaf(_vary(cultivar, noise), rng)
+    noise = rng.standard_normal(len(TRAITS))
+    if plant is not None:
+        shared = plant.standard_normal(len(TRAITS))
+        noise *= np.sqrt(1 - PLANT_SHARE)
+        noise += np.sqrt(PLANT_SHARE) * shared
+    leaf = grow_leaf(_vary(cultivar, noise * SPECIMEN_NOISE), rng)
     return paint_leaf(leaf, rng, size)
 
 
