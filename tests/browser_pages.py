@@ -41,3 +41,13 @@ def watched(chromium, **options):
     yield page, asked
     page.close()
     assert asked and not errors
+
+
+def drop_folder(page, path, zone='#folder'):
+    """Drop a folder from the file manager on a tab."""
+    box = page.locator(zone).bounding_box()
+    sent = dict(x=box['x'] + 50, y=box['y'] + 50)
+    sent['data'] = dict(items=[], files=[str(path)], dragOperationsMask=1)
+    session = page.context.new_cdp_session(page)
+    for step in ('dragEnter', 'dragOver', 'drop'):
+        session.send('Input.dispatchDragEvent', dict(type=step, **sent))

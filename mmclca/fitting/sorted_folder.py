@@ -34,6 +34,7 @@ class SortedPhotos:
     """Photos in folders that are named after classes of a model.
 
     Args:
+        source (str): Folder of the folders.
         paths (list[str]): Photos.
         labels (list[str]): Their classes.
         unknown (dict[str, int]): Photos per folder without such a name.
@@ -41,6 +42,7 @@ class SortedPhotos:
         empty (list[str]): Folders without photos.
     """
 
+    source: str
     paths: list[str]
     labels: list[str]
     unknown: dict[str, int]
@@ -185,22 +187,46 @@ def measure_sorted_folder(
     files = FitFolder.open(model)
     record = files.read_complete()
     photos = sort_photos(folder, record.photos.classes)
-    digests = files.read_used_digests()
     inferencer = TokenReductionInferencer(files.path, device=device)
-    results = track(
-        inferencer.stream(photos.paths, batch_size),
+    tested = track(
+        classify_sorted(files, inferencer, photos, batch_size),
         'Classifying',
         len(photos.paths),
     )
-    tested = [
-        ClassifiedPhoto(label, compute_sha256(path) in digests, result)
-        for path, label, result in zip(
-            photos.paths, photos.labels, results, strict=True
+    return FolderTest(record, photos, list(tested))
+
+
+def classify_sorted(
+    files: FitFolder,
+    inferencer: TokenReductionInferencer,
+    photos: SortedPhotos,
+    batch_size: int = 32,
+) -> Iterator[ClassifiedPhoto]:
+    """Yield the prediction for each photo.
+
+    Args:
+        files (FitFolder): Model folder.
+        inferencer (TokenReductionInferencer): Its loaded model.
+        photos (SortedPhotos): Photos.
+        batch_size (int): Photos per batch. Defaults to 32.
+
+    Raises:
+        Error: After the last photo, if none could be read.
+    """
+    digests = files.read_used_digests()
+    results = inferencer.stream(photos.paths, batch_size)
+    any_readable = False
+    for path, label, result in zip(
+        photos.paths, photos.labels, results, strict=True
+    ):
+        in_training = compute_sha256(path) in digests
+        photo = ClassifiedPhoto(label, in_training, result)
+        any_readable |= photo.is_readable
+        yield photo
+    if not any_readable:
+        raise Error(
+            f'{photos.source}: all {len(photos.paths)} photos are unreadable'
         )
-    ]
-    if not any(photo.is_readable for photo in tested):
-        raise Error(f'{folder}: all {len(tested)} photos are unreadable')
-    return FolderTest(record, photos, tested)
 
 
 def sort_photos(
@@ -236,6 +262,7 @@ def sort_photos(
     )
     filled = {*images.names}
     return SortedPhotos(
+        source=str(root),
         paths=[path for path, _ in known],
         labels=[name for _, name in known],
         unknown=dict(unknown),

@@ -2,11 +2,12 @@
 """Describe the accuracy on a folder of sorted photos."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from mmclca.utils.messages import join_first
 
 from .accuracy_parts import describe_accuracy
-from .console_text import list_rows, row
+from .console_text import list_rows
 from .record_description import describe_record
 from .sorted_folder import FolderTest
 from .wording import percent, plural
@@ -14,30 +15,58 @@ from .wording import percent, plural
 MAX_PAIRS = 5
 
 
-def folder_test_lines(test: FolderTest) -> Iterator[str]:
+@dataclass(frozen=True)
+class LabeledLines:
+    """Facts about a test of one kind, for screen and page.
+
+    Args:
+        label (str): Kind, in one word.
+        lines (list[str]): The facts.
+    """
+
+    label: str
+    lines: list[str]
+
+
+def folder_test_rows(test: FolderTest) -> list[LabeledLines]:
     """Describe the accuracy, next to the promised one, and the classes."""
     measured, per_class = test.measurement, test.per_class
     number = len(test.record.photos.classes)
-    yield row(
-        'Data',
+    tested = (
         f'{plural(len(test.tested), "photo")} of {len(per_class)} of '
-        f'{number} classes',
+        f'{number} classes'
     )
-    yield from list_rows('Skipped', _describe_skipped(test))
-    yield from _describe_trained(test)
     accuracy = describe_accuracy(
         measured.accuracy, measured.low, measured.high
     )
-    yield row('Result', f'{accuracy} on {plural(measured.n, "photo")}')
-    yield row('Promised', describe_promise(test))
-    yield from list_rows('Recall', _describe_recalls(test))
+    recalls = [
+        f'{name}: {recall.describe()} on {plural(recall.n, "photo")}'
+        for name, recall in per_class.items()
+    ]
     confusions = [
         f'{x.errors} of {plural(x.photos, "photo")} of {x.label} classified '
         f'as {x.prediction}'
         for x in test.confusions[:MAX_PAIRS]
     ]
-    yield from list_rows('Confused', confusions or ['no classes'])
-    yield from _describe_unknown(test)
+    rows = [
+        LabeledLines('Data', [tested]),
+        LabeledLines('Skipped', list(_describe_skipped(test))),
+        LabeledLines('Warning', list(_describe_trained(test))),
+        LabeledLines(
+            'Result', [f'{accuracy} on {plural(measured.n, "photo")}']
+        ),
+        LabeledLines('Promised', [describe_promise(test)]),
+        LabeledLines('Recall', recalls),
+        LabeledLines('Confused', confusions or ['no classes']),
+        LabeledLines('Unknown', list(_describe_unknown(test))),
+    ]
+    return [x for x in rows if x.lines]
+
+
+def folder_test_lines(test: FolderTest) -> Iterator[str]:
+    """Describe a test in lines for the screen."""
+    for fact in folder_test_rows(test):
+        yield from list_rows(fact.label, fact.lines)
 
 
 def describe_promise(test: FolderTest) -> str:
@@ -46,11 +75,6 @@ def describe_promise(test: FolderTest) -> str:
     if described.why_unmeasured:
         return f'nothing: {described.why_unmeasured}'
     return described.claim
-
-
-def _describe_recalls(test: FolderTest) -> Iterator[str]:
-    for name, recall in test.per_class.items():
-        yield f'{name}: {recall.describe()} on {plural(recall.n, "photo")}'
 
 
 def _describe_skipped(test: FolderTest) -> Iterator[str]:
@@ -89,7 +113,7 @@ def _describe_trained(test: FolderTest) -> Iterator[str]:
             else 'they are not counted'
         )
         were = 'photo was' if trained == 1 else 'photos were'
-        yield row('Warning', f'{trained} {were} in training: {effect}')
+        yield f'{trained} {were} in training: {effect}'
 
 
 def _describe_unknown(test: FolderTest) -> Iterator[str]:
@@ -102,8 +126,7 @@ def _describe_unknown(test: FolderTest) -> Iterator[str]:
     promised = ''
     if threshold is not None and threshold.false_alarms is not None:
         promised = f', {percent(threshold.false_alarms)} promised'
-    yield row(
-        'Unknown',
+    yield (
         f'{flagged} of {plural(len(counted), "photo")} flagged by mistake '
-        f'({percent(flagged / len(counted))}{promised})',
+        f'({percent(flagged / len(counted))}{promised})'
     )

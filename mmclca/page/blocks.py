@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import gradio as gr
 
+from .accuracy import AccuracyTab
+from .accuracy_layout import AccuracyComponents, build_accuracy
 from .explore import build_explore
 from .form import FitForm
 from .form_layout import FormComponents, build_form
@@ -78,24 +80,37 @@ class ModelTabs:
         identify_tab (IdentifyTab): Handlers of the first tab.
         photo (PhotoComponents): Components of the first tab.
         about (gr.Textbox): Name, classes and accuracy of the model.
-        explore (gr.Tab): Second tab, for models with token reduction.
+        accuracy (AccuracyComponents): Components of the second tab.
+        test (gr.Tab): Second tab, for model folders.
+        explore (gr.Tab): Third tab, for models with token reduction.
     """
 
     identify_tab: IdentifyTab
     photo: PhotoComponents
     about: gr.Textbox
+    accuracy: AccuracyComponents
+    test: gr.Tab
     explore: gr.Tab
 
     @property
     def outputs(self) -> list:
         """Components with values for a model."""
-        return [*self.photo.outputs, self.about, self.explore]
+        return [
+            *self.photo.outputs,
+            *self.accuracy.outputs,
+            self.about,
+            self.test,
+            self.explore,
+        ]
 
     def show(self, version: ModelVersion | None) -> dict:
         """Return new values by component for another model."""
         model = self.identify_tab.find_model(version)
-        return self.photo.clear() | {
+        return {
+            **self.photo.clear(),
+            **self.accuracy.clear(),
             self.about: model and model.about,
+            self.test: gr.Tab(visible=bool(model and model.files)),
             self.explore: gr.Tab(visible=bool(model and model.can_reduce)),
         }
 
@@ -106,6 +121,8 @@ def build_tabs(identify_tab: IdentifyTab, version: gr.State) -> ModelTabs:
         gr.Markdown(f'# {TITLE}\n{PRIVACY}')
         photo = build_identify(identify_tab, version)
         about = gr.Textbox(label='Model', interactive=False, elem_id='model')
+    with gr.Tab('Test', visible=False, id='test') as test:
+        accuracy = build_accuracy(AccuracyTab(identify_tab), version)
     with gr.Tab(f'For researchers: {EXPLORE}', visible=False) as explore:
         build_explore(photo.seen, explore)
-    return ModelTabs(identify_tab, photo, about, explore)
+    return ModelTabs(identify_tab, photo, about, accuracy, test, explore)

@@ -1,9 +1,9 @@
 // Give photos a type where the system knows none, as HEIC on Linux; Gradio
 // refuses them otherwise. Remember the folders of files, which Gradio drops,
 // in the order of its upload: of a chosen folder, or of folders and files
-// dropped on the form.
+// dropped on a tab.
 (() => {
-  const isForm = (event) => event.target.closest?.('#folder');
+  const isForm = (event) => event.target.closest?.('#folder, #sorted');
   const promise = (source, name) =>
     new Promise((resolve, reject) => source[name](resolve, reject));
 
@@ -21,9 +21,10 @@
   }
 
   function remember(paths) {
-    const box = document.querySelector('#paths textarea');
-    box.value = JSON.stringify(paths);
-    box.dispatchEvent(new Event('input'));
+    for (const box of document.querySelectorAll('.paths textarea')) {
+      box.value = JSON.stringify(paths);
+      box.dispatchEvent(new Event('input'));
+    }
   }
 
   const isPhoto = (event) => event.target.closest?.('#leaf');

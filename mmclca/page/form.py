@@ -5,7 +5,6 @@ Photos and models are kept below a folder. The state is on the server, so that
 each reload finds it again. :mod:`.form_layout` shows it.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ from .loaded_model import ModelVersion, load_version
 from .models import ModelStore
 from .names import name_upload
 from .result import describe_result
-from .uploads import resolve_upload
+from .uploads import read_paths, resolve_upload
 
 FIRST = (
     'A first model is ready, which fine-tuning may improve. You can use it '
@@ -164,17 +163,6 @@ class FitForm:
             if not model.is_ready:
                 raise Error(f'{model.name} has no model yet. Please train it.')
             yield from self.downloads.pack(model)
-
-
-def read_paths(content: str) -> list[str]:
-    """Read the paths in the browser from JSON."""
-    try:
-        paths = json.loads(content or '[]')
-    except (RecursionError, ValueError) as error:
-        raise Error(f'The list of photos is damaged: {error}') from error
-    if not isinstance(paths, list) or {*map(type, paths)} - {str}:
-        raise Error('The list of photos is damaged: it is not a list of names')
-    return paths
 
 
 def describe_state(job: Job, is_ready: bool, is_finished: bool) -> str:

@@ -238,6 +238,8 @@ def _create_components(out: Path, version: gr.State) -> FormComponents:
         report=report,
         log=log,
         timer=gr.Timer(1, active=False),
-        paths=gr.Textbox(visible='hidden', elem_id='paths'),
+        paths=gr.Textbox(
+            visible='hidden', elem_id='paths', elem_classes='paths'
+        ),
         version=version,
     )

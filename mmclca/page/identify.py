@@ -5,7 +5,6 @@ The texts are written for readers without knowledge of networks.
 :mod:`.identify_layout` shows them.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from mmclca.evaluation.open_set import NEAREST, Threshold
 
 from .handlers import shown_problems
 from .loaded_model import LoadedModel, ModelVersion, SimilarPhoto, load_version
+from .markdown import escape_markdown
 from .photos import make_preview, read_photo
 from .prediction import Prediction, classify
 from .uploads import resolve_upload
@@ -113,9 +113,7 @@ def describe_unknown(
     score = 'Score'
     if threshold.score == NEAREST:
         score = 'Similarity to the training photos'
-    nearest = next(iter(prediction.scores))
-    # the name of a class is no Markdown
-    nearest = re.sub(r'([\\`*_\[\]<>#|~&])', r'\\\1', nearest)
+    nearest = escape_markdown(next(iter(prediction.scores)))
     return (
         '### This photo may show none of the known classes\nNearest class: '
         f'**{nearest}**. {score} {prediction.known_score:.3f}, below '

@@ -67,12 +67,15 @@ class LoadedModel:
         about (str): Its name, classes and accuracy, a line each.
         gallery (Gallery | None): Photos to search for similar ones.
         photo_files (PhotoFiles): Photos that may be shown.
+        files (FitFolder | None): Model folder with its record; None for a
+            checkpoint.
     """
 
     inferencer: TokenReductionInferencer
     about: str
     gallery: Gallery | None
     photo_files: PhotoFiles
+    files: FitFolder | None
 
     @property
     def can_reduce(self) -> bool:
@@ -144,7 +147,9 @@ def open_model(
     result = ''
     photo_files = PhotoFiles()
     files = FitFolder.open(path) if is_fitted(path) else None
-    if files is not None and files.file.is_file():
+    if files is not None and not files.file.is_file():
+        files = None
+    if files is not None:
         record = files.read_complete()
         name = name or files.name_model(record)
         result = describe_result(record).replace('**', '')
@@ -158,7 +163,7 @@ def open_model(
     about = f'{name}, {len(classes)} classes: {join_first(classes, 6)}'
     if result:
         about = f'{about}\n{result}'
-    return LoadedModel(inferencer, about, gallery, photo_files)
+    return LoadedModel(inferencer, about, gallery, photo_files, files)
 
 
 @lru_cache(maxsize=4)

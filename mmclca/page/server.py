@@ -67,7 +67,9 @@ def serve(
     page = build_page(identify_tab, form)
     page.queue(max_size=QUEUE_SIZE)
     with _errors_in_one_line():
-        megabytes = MAX_MEGABYTES if form else MEGABYTES
+        model = identify_tab.model
+        takes_folders = form or (model and model.files)
+        megabytes = MAX_MEGABYTES if takes_folders else MEGABYTES
         address = _launch(
             page, port, host, auth, identify_tab.uploads, megabytes
         )

@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Uploaded folders and ZIP archives of photos, which may be hostile."""
 
+import json
 import shutil
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -64,6 +65,17 @@ def resolve_upload(
     )
 
 
+def read_paths(content: str) -> list[str]:
+    """Read the paths in the browser from JSON."""
+    try:
+        paths = json.loads(content or '[]')
+    except (RecursionError, ValueError) as error:
+        raise Error(f'The list of photos is damaged: {error}') from error
+    if not isinstance(paths, list) or {*map(type, paths)} - {str}:
+        raise Error('The list of photos is damaged: it is not a list of names')
+    return paths
+
+
 def store(
     files: Sequence[Path],
     names: Sequence[str],
@@ -90,32 +102,50 @@ def store(
         Error: If a limit is exceeded, the disk is full, the content is
             damaged or refused, or the folder has other photos.
     """
-    with locked(folder, 'page'):
-        draft, photos = folder / '.photos', folder / 'photos'
-        remove_folder(draft)  # left by a killed page
-        try:
-            draft.mkdir()
-            notes = _write(files, names, draft)
-            top = _find_innermost(draft, notes)
-            summary = '\n'.join([*notes, check(top)])
-            if not photos.exists():
-                top.rename(photos)
-            elif _hash_files(top) != _hash_files(photos):
-                raise Error(
-                    f'{folder.name} already has other photos. Please type '
-                    'another name, and choose the photos again.'
-                )
-            return summary
-        except OSError as error:  # without the path of the draft
-            name = Path(error.filename or folder).name
+    photos = folder / 'photos'
+    with (
+        locked(folder, 'page'),
+        unpacked(files, names, folder) as (top, notes),
+    ):
+        summary = '\n'.join([*notes, check(top)])
+        if not photos.exists():
+            top.rename(photos)
+        elif _hash_files(top) != _hash_files(photos):
             raise Error(
-                f'{name} cannot be stored: {error.strerror or error}'
-            ) from error
-        except Error as error:  # the draft is not known to users
-            message = str(error).replace(str(draft), folder.name)
-            raise Error(message) from error
-        finally:
-            remove_folder(draft)
+                f'{folder.name} already has other photos. Please type '
+                'another name, and choose the photos again.'
+            )
+        return summary
+
+
+@contextmanager
+def unpacked(
+    files: Sequence[Path], names: Sequence[str], folder: Path
+) -> Iterator[tuple[Path, list[str]]]:
+    """Write uploaded files to a draft in a folder, removed at the end.
+
+    Yields:
+        tuple: Folder with the folders of photos; and notes for the user.
+
+    Raises:
+        Error: As in :func:`store`, or if the context raises an OSError.
+    """
+    draft = folder / '.photos'
+    remove_folder(draft)  # left by a killed page
+    try:
+        draft.mkdir()
+        notes = _write(files, names, draft)
+        yield _find_innermost(draft, notes), notes
+    except OSError as error:  # without the path of the draft
+        name = Path(error.filename or folder).name
+        raise Error(
+            f'{name} cannot be stored: {error.strerror or error}'
+        ) from error
+    except Error as error:  # the draft is not known to users
+        message = str(error).replace(str(draft), folder.name)
+        raise Error(message) from error
+    finally:
+        remove_folder(draft)
 
 
 class _Archive(FileIO):

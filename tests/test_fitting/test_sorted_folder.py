@@ -21,7 +21,7 @@ from mmclca.fitting.sorted_folder import (
 from mmclca.fitting.sorted_folder_text import folder_test_lines
 
 ASH, ELM, OAK, FIR = report_folder.CLASSES
-NONE_SKIPPED = SortedPhotos([], [], {}, 0, [])
+NONE_SKIPPED = SortedPhotos('', [], [], {}, 0, [])
 
 
 def make_photo(label, prediction, in_training=False, known=True):

@@ -12,7 +12,7 @@ import psutil
 import pytest
 import torch
 from browser_pages import chromium as chromium_fixture
-from browser_pages import drive, playwright, watched
+from browser_pages import drive, drop_folder, playwright, watched
 from PIL import Image
 from tiny_photos import write_weights
 from tiny_run import environment
@@ -58,16 +58,6 @@ def serve(place):
     for process in started:
         process.send_signal(signal.SIGINT)
         process.wait(60)
-
-
-def drop_folder(page, path):
-    """Drop a folder from the file manager on the form."""
-    box = page.locator('#folder').bounding_box()
-    sent = dict(x=box['x'] + 50, y=box['y'] + 50)
-    sent['data'] = dict(items=[], files=[str(path)], dragOperationsMask=1)
-    session = page.context.new_cdp_session(page)
-    for step in ('dragEnter', 'dragOver', 'drop'):
-        session.send('Input.dispatchDragEvent', dict(type=step, **sent))
 
 
 def begin(page):

@@ -1,0 +1,146 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Test of a model on an uploaded folder of sorted photos."""
+
+import csv
+import json
+import shutil
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import report_folder
+import torch
+from browser_pages import chromium as chromium_fixture
+from browser_pages import drop_folder, playwright, watched
+from tiny_model import write_tiny
+from tiny_photos import write_photos
+from tiny_run import CLASSES
+
+from mmclca.fitting.record import FitRecord
+
+pytest.importorskip('gradio', reason='the page needs gradio: extra demo')
+
+import gradio as gr
+
+from mmclca.page import handlers, open_model
+from mmclca.page.accuracy import BATCH, AccuracyTab
+from mmclca.page.accuracy_layout import build_accuracy
+from mmclca.page.identify import IdentifyTab
+from mmclca.page.server import serve, uploads_folder
+
+chromium = chromium_fixture
+expect = playwright.expect
+
+
+@pytest.fixture(scope='module')
+def model(tmp_path_factory):
+    """Small model with a record of its classes, but no training photos."""
+    folder = tmp_path_factory.mktemp('model')
+    torch.manual_seed(0)
+    write_tiny(folder)
+    facts = report_folder.facts() | dict(call=dict(photos=None))
+    record = FitRecord.from_json(facts)
+    record = replace(record, photos=replace(record.photos, classes=CLASSES))
+    files = SimpleNamespace(
+        read_complete=lambda: record, read_used_digests=frozenset
+    )
+    return replace(open_model(folder / 'tiny.pth'), files=files)
+
+
+@pytest.fixture
+def uploads(tmp_path):
+    (tmp_path / 'uploads').mkdir()
+    return tmp_path / 'uploads'
+
+
+@pytest.fixture
+def problems(monkeypatch):
+    """Warnings on the page."""
+    shown = []
+    warn = lambda message, **_: shown.append(message)  # noqa: E731
+    monkeypatch.setattr(handlers.gr, 'Warning', warn)
+    return shown
+
+
+def pack(tmp_path, folder, name='new day'):
+    """Upload a ZIP archive with a folder."""
+    path = shutil.make_archive(tmp_path / 'uploads' / name, 'zip', folder)
+    return [dict(path=path)]
+
+
+def test_archive_is_measured_and_deleted(model, uploads, tmp_path, problems):
+    photos = write_photos(tmp_path, per_class=BATCH // 4)
+    (photos / 'pine').mkdir()
+    shutil.copy(next(photos.glob('ash/*.*')), photos / 'pine')
+    tab = AccuracyTab(IdentifyTab(uploads, model))
+    progress, view = tab.measure(pack(tmp_path, photos), '[]')
+    assert not problems
+    assert progress.state == f'Classified {BATCH} of {BATCH} photos'
+    assert not progress.result and not view.state
+    assert f'on {BATCH} photos' in view.result
+    assert 'pine' in view.result
+    rows = [*csv.DictReader(view.table.open(encoding='utf-8-sig'))]
+    assert {row['class'] for row in rows} == {*CLASSES}
+    assert all(row['image'].startswith(row['class']) for row in rows)
+    assert [*uploads.rglob('*.*')] == [view.table]
+
+
+def test_folder_with_its_paths_is_measured(model, uploads, problems):
+    files, paths = [], []
+    for number, path in enumerate(write_photos(uploads, 1).rglob('*.*')):
+        files.append(path.rename(uploads / f'{number}.png'))
+        paths.append(f'day/{path.parent.name}/{path.name}')
+    upload = [dict(path=str(file)) for file in files]
+    tab = AccuracyTab(IdentifyTab(uploads, model))
+    *_, view = tab.measure(upload, json.dumps(paths))
+    assert not problems and 'on 4 photos' in view.result
+    assert view.table.name == 'day tested.csv'
+
+
+@pytest.mark.parametrize('forged', ['/etc/passwd', None])
+def test_problems_are_shown(forged, model, uploads, tmp_path, problems):
+    upload = [dict(path=forged)]
+    if forged is None:
+        (tmp_path / 'other/pine').mkdir(parents=True)
+        photos = write_photos(tmp_path / 'other', per_class=1)
+        shutil.rmtree(photos.parent / 'pine')
+        for path in photos.iterdir():
+            path.rename(path.with_name(f'{path.name} of a garden'))
+        upload = pack(tmp_path, photos)
+    tab = AccuracyTab(IdentifyTab(uploads, model))
+    (view,) = tab.measure(upload, '[]')
+    (problem,) = problems
+    assert not view.result
+    expected = 'expected folders named' if forged is None else 'not uploaded'
+    assert expected in problem
+
+
+def test_tab_shows_a_table_at_the_end(model, uploads, tmp_path):
+    with gr.Blocks():
+        tab = AccuracyTab(IdentifyTab(uploads, model))
+        parts = build_accuracy(tab, gr.State())
+    upload = pack(tmp_path, write_photos(tmp_path, per_class=1))
+    *_, view = tab.measure(upload, '[]')
+    update = parts.show(view)
+    assert {*update} == {*parts.outputs}
+    assert update[parts.table].visible and not parts.clear()[parts.result]
+
+
+@pytest.mark.slow
+def test_tab_tests_a_dropped_folder_in_a_browser(chromium, model, tmp_path):
+    photos = write_photos(tmp_path, per_class=2)
+    with (
+        uploads_folder() as folder,
+        serve(IdentifyTab(folder, model)) as (address, _),
+        watched(chromium) as (page, _),
+    ):
+        page.goto(address)
+        page.get_by_role('tab', name='Test').click()
+        drop_folder(page, photos, '#sorted')
+        result = page.locator('#test_result')
+        expect(result).to_contain_text('on 8 photos')
+        with page.expect_download() as download:
+            page.locator('#test_table a[download]').click()
+        table = download.value.path().read_text('utf-8-sig')
+        assert table.count('.png') == 8
+        assert not [*folder.rglob('*.png')]
