@@ -76,6 +76,8 @@ DESCRIPTIONS = {
     'token reduction and cross-layer cache aggregation (CLCA).',
     'unknown_classes': 'Flag photos of none of your classes '
     '(out-of-distribution detection), with a stated rate of false alarms.',
+    'sure': 'Prediction sets for photos (conformal prediction): name all '
+    'classes that may be right, with a stated coverage.',
 }
 SHORT, LENGTH = 30, 160  # letters of a description
 

@@ -19,6 +19,7 @@ from mmclca.visualization import (
 )
 from mmclca.visualization.figures import FRAMES, contact_sheet, draw_photo
 
+from .answers import BETWEEN, SURE
 from .inferencer import PREDICTION, TokenReductionInferencer, get_prediction
 from .neighbors import NEAREST
 
@@ -41,12 +42,14 @@ def best_classes(
 
     Returns:
         list[dict]: ``label``, ``name`` and ``score`` per class; empty for an
-        unreadable image.
+        unreadable image. Classes that cannot occur, whose score is NaN, are
+        omitted.
     """
     scores = result.get('pred_scores', np.empty(0))
     return [
         dict(label=int(i), name=classes[i], score=round(float(scores[i]), 6))
         for i in (-scores).argsort(kind='stable')[:topk]
+        if not np.isnan(scores[i])
     ]
 
 
@@ -74,8 +77,8 @@ def write_json(
     """Write results as a JSON list with one entry per image.
 
     An entry has ``image``, the values of :func:`get_prediction`, ``classes``
-    (see :func:`best_classes`), and ``error``, ``tokens`` and ``gmacs`` if the
-    result has them.
+    (see :func:`best_classes`), and ``sure_answer``, ``sure_set``, ``error``,
+    ``tokens`` and ``gmacs`` if the result has them.
 
     Args:
         results (Sequence[dict]): Results of :class:`TokenReductionInferencer`.
@@ -85,7 +88,7 @@ def write_json(
         with_maps (bool): Whether to write ``kept``, ``attribution`` and
             ``cls_attention`` too, as lists of rows. Defaults to False.
     """
-    names = ('error', *NUMBERS, *(MAPS if with_maps else ()))
+    names = (*SURE, 'error', *NUMBERS, *(MAPS if with_maps else ()))
     entries = [
         dict(image=result['image'])
         | get_prediction(result)
@@ -107,10 +110,10 @@ def write_table(
     Columns: ``image``; ``result``, the predicted class or 'unknown';
     ``confidence``, its probability, 0 for 'unknown'; ``pred_class``,
     ``pred_score``, ``known`` (yes or no) and ``known_score``, the last two
-    empty without a threshold; ``label_1``, ``name_1``, ``score_1`` and so on
-    by rank; ``tokens`` (per layer, separated
-    by spaces) and ``gmacs`` if results have them; ``error``, empty for a
-    readable image.
+    empty without a threshold; ``sure_answer`` and ``sure_set`` if results
+    have them; ``label_1``, ``name_1``, ``score_1`` and so on by rank;
+    ``tokens`` (per layer, separated by spaces) and ``gmacs`` if results have
+    them; ``error``, empty for a readable image.
 
     Args:
         results (Sequence[dict]): Results of :class:`TokenReductionInferencer`.
@@ -132,7 +135,8 @@ def _rows(results, classes, topk) -> Iterator[list]:
     keys = ('label', 'name', 'score')
     numbers = [n for n in NUMBERS if any(n in result for result in results)]
     named = [f'{key}_{rank}' for rank in ranks for key in keys]
-    yield ['image', *RESULT, *PREDICTION, *named, *numbers, 'error']
+    sure = [n for n in SURE if any(n in result for result in results)]
+    yield ['image', *RESULT, *PREDICTION, *sure, *named, *numbers, 'error']
     for result in results:
         best = best_classes(result, classes, topk)
         # sorted by the cells of RESULT, unknown photos come first
@@ -144,7 +148,13 @@ def _rows(results, classes, topk) -> Iterator[list]:
                 [UNKNOWN, 0] if is_unknown else [result['pred_class'], score]
             )
         row = [result['image'], *cells, *prediction_cells(result)]
-        row += [x[key] for x in best for key in keys] or [''] * len(named)
+        if sure:
+            row += [
+                result.get('sure_answer', ''),
+                BETWEEN.join(result.get('sure_set', ())),
+            ]
+        cells = [x[key] for x in best for key in keys]
+        row += cells + [''] * (len(named) - len(cells))
         cells = [result.get(name, '') for name in numbers]
         row += [' '.join(map(str, x)) if type(x) is list else x for x in cells]
         yield [*row, result.get('error', '')]

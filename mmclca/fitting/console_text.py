@@ -130,6 +130,7 @@ def result_lines(record: FitRecord, is_console: bool = False) -> Iterator[str]:
     yield from list_rows('Measured', described.result.method)
     yield from _list_facts('Valid for', described.validity, is_console)
     yield from _list_facts('Unknown', described.threshold, is_console)
+    yield from _list_facts('Sure', described.guarantee, is_console)
 
 
 def _list_facts(

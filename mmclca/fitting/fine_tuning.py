@@ -32,11 +32,13 @@ from mmclca.datasets.photos.lists import format_lists, write_lists
 from mmclca.datasets.pipelines import evaluation_pipeline
 from mmclca.engine.hooks import ProgressHook
 from mmclca.engine.runner import build_runner, use_amp
+from mmclca.evaluation.calibration_file import HeldOut
 from mmclca.model_index import package_root
 from mmclca.models.heads import get_feature_subsets, nearest_of_others
 
 from . import probing
 from .accuracy_parts import FinetuneVal, Training, describe_fine_tuning
+from .calibration import add_held_out
 from .console_text import row
 from .estimate import measure_accuracy
 from .log import FitRunner, Log, Step
@@ -66,11 +68,13 @@ class HoldOutResult(NamedTuple):
         temperature (float): Divisor of the scores.
         similarities (Tensor): (1, N), of each held-out photo to the nearest
             photo trained on; NaN for photos trained on.
+        held_out (HeldOut): The hold-out set, for prediction sets.
     """
 
     finetune_val: FinetuneVal
     temperature: float
     similarities: Tensor
+    held_out: HeldOut
 
 
 def fine_tune(plan: Plan, record: FitRecord, log: Log) -> FitRecord:
@@ -113,6 +117,7 @@ def fine_tune(plan: Plan, record: FitRecord, log: Log) -> FitRecord:
             files.features,
         )
         features, _ = probe.features(photos.paths)
+        add_held_out(plan, result.held_out)
         record = replace(
             record,
             final='trained',
@@ -218,6 +223,7 @@ def fine_tune_on_part(
     probe = refit_classifier(plan, checkpoint, training, setting)
     after, logits = measure_accuracy(probe, test)
     labels = torch.tensor(test.labels)
+    temperature = fit_temperature(logits, labels, len(labels))
     features, _ = probe.features(photos.paths)
     return HoldOutResult(
         FinetuneVal(
@@ -227,8 +233,11 @@ def fine_tune_on_part(
             after.high,
             probe_accuracy=before.accuracy,
         ),
-        temperature=fit_temperature(logits, labels, len(labels)),
+        temperature=temperature,
         similarities=nearest_of_others(features, [split]),
+        held_out=HeldOut(
+            torch.tensor(split.test), (logits / temperature).softmax(1)
+        ),
     )
 
 

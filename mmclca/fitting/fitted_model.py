@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mmclca.apis import TokenReductionInferencer
+from mmclca.apis.answers import SURE, prepare_answers
 from mmclca.apis.inferencer import PREDICTION
 
 from .adding import add_photos
@@ -58,7 +59,11 @@ class FittedModel:
         return TokenReductionInferencer(self.folder, device=self._device)
 
     def predict(
-        self, photos: Any, batch_size: int = 32
+        self,
+        photos: Any,
+        batch_size: int = 32,
+        sure: float | None = None,
+        among: str | PathLike | None = None,
     ) -> list[dict[str, Any]]:
         """Classify photos.
 
@@ -66,18 +71,33 @@ class FittedModel:
             photos (str | Path | np.ndarray | Sequence): Files, folders,
                 patterns or arrays, see :class:`TokenReductionInferencer`.
             batch_size (int): Photos per batch. Defaults to 32.
+            sure (float, optional): Share of photos whose prediction set
+                contains their class, in percent, 50 to 99. Defaults to None:
+                no sets.
+            among (str | Path, optional): File with the classes that can
+                occur, one name per line. Defaults to None: all classes.
 
         Returns:
             list[dict]: One entry per photo: ``image`` (path), ``pred_class``
             (predicted class), ``pred_score`` (its probability), ``known``
             (False if flagged as unknown) and ``known_score`` (the compared
-            score). Without a threshold, the last two are None. An unreadable
-            photo has ``image`` and ``error`` (the reason).
+            score). Without a threshold, the last two are None. With ``sure``,
+            also ``sure_set`` (the prediction set) and ``sure_answer`` (its
+            only class or coarse class, or all classes in one text). An
+            unreadable photo has ``image`` and ``error`` (the reason).
+
+        Raises:
+            Error: If the model has too few photos for ``sure``, or a class in
+                ``among`` is unknown.
         """
-        names = ('image', *PREDICTION, 'error')
+        names = ('image', *PREDICTION, *SURE, 'error')
+        answers = prepare_answers(self.folder, self.classes, among, sure)
+        results = map(
+            answers.apply, self._inferencer.stream(photos, batch_size)
+        )
         return [
             {name: row[name] for name in names if name in row}
-            for row in self._inferencer.stream(photos, batch_size)
+            for row in results
         ]
 
     def add_class(

@@ -7,12 +7,12 @@ from typing import Any
 
 from torch import Tensor
 
-from mmclca.apis.probe import OutOfFold
-from mmclca.checkpoints import checksums
 from mmclca.checkpoints.model_folder import ModelFolder
 from mmclca.datasets.photos import LabeledImages, PhotoCheck
 from mmclca.datasets.photos.captures import Capture
-from mmclca.utils.files import replace_bytes, write_rows
+from mmclca.evaluation.calibration_file import write_calibration
+from mmclca.evaluation.conformal import Calibration
+from mmclca.utils.files import write_rows
 
 PHOTO_COLUMNS = ('path', 'class', 'group', 'split', 'used', 'why_not')
 PREDICTION_COLUMNS = ('predicted', 'p_given', 'p_predicted')
@@ -21,16 +21,15 @@ CAPTURE_COLUMNS = ('day', 'camera')  # only if some are known
 
 
 def write_predictions(
-    folder: ModelFolder, checked: PhotoCheck, cv: OutOfFold
+    folder: ModelFolder, checked: PhotoCheck, calibration: Calibration
 ) -> int:
     """Write cv_probabilities.safetensors and photographs.csv.
 
     Both have the photos in the same order. Return the checksum of the table.
     """
-    probabilities = cv.probabilities().float().contiguous()
-    tensors = dict(probabilities=probabilities, labels=cv.labels)
-    replace_bytes(folder.cv_probabilities, checksums.save_tensors(tensors))
-    write_rows(folder.table, list_photo_rows(checked, probabilities))
+    write_calibration(folder.cv_probabilities, calibration)
+    rows = list_photo_rows(checked, calibration.probabilities)
+    write_rows(folder.table, rows)
     return zlib.crc32(folder.table.read_bytes())
 
 

@@ -7,7 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from mmclca.benchmark.timing import find_runtime
-from mmclca.datasets.levels import read_level
+from mmclca.datasets.levels import coarse_labels, read_level
 from mmclca.datasets.photos import check_photos, read_photos
 
 from . import console_text
@@ -63,6 +63,9 @@ def fit(
     with find_log() as log:
         log.begin(Step.CHECK)
         images = read_photos(folder, settings.labels, settings.groups)
+        if coarse_classes is not None:
+            table = str(settings.coarse)
+            coarse_labels(images.classes, coarse_classes, table)
         checked = check_photos(images)
         if not settings.overwrite:
             files.check_available()

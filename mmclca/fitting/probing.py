@@ -27,6 +27,7 @@ from mmclca.utils.files import replace_text
 from mmclca.utils.messages import track
 
 from .accuracy_parts import Measurement
+from .calibration import calibrate
 from .candidates import list_variants
 from .estimate import (
     estimate_accuracy,
@@ -60,7 +61,8 @@ def run_probe(plan: Plan, record: FitRecord) -> FitRecord:
         training = join_days(training, plan.checked.near_duplicates)
     cv = fit_classifier(plan, probe, training, views)
     probe.save(files.draft.probe)
-    table = write_predictions(files.draft, plan.checked, cv)
+    calibration = calibrate(plan, cv)
+    table = write_predictions(files.draft, plan.checked, calibration)
     curve = learning_curve(
         cv, progress=partial(track, description='Learning curve')
     )

@@ -15,6 +15,7 @@ from mmclca.version import __version__
 
 from .accuracy_parts import Estimate, Measurement, Training
 from .cost_parts import ComparedWeights, PhotoCost
+from .guarantee import Guarantee
 from .options import FitOptions
 from .record_parts import (
     Model,
@@ -76,6 +77,7 @@ class FitRecord:
         probe (Estimate, optional): Linear probe.
         threshold (ThresholdEstimate, optional): Threshold for unknown
             classes.
+        guarantee (Guarantee, optional): Sizes of prediction sets.
         learning_curve (list[CurvePoint]): Accuracy by photos per class.
         same_days (Measurement, optional): Accuracy of the linear probe if
             training and test share days; only if ``probe`` was tested on
@@ -100,6 +102,7 @@ class FitRecord:
     cost: PhotoCost | None = None
     probe: Estimate | None = None
     threshold: ThresholdEstimate | None = None
+    guarantee: Guarantee | None = None
     learning_curve: list[CurvePoint] = field(default_factory=list)
     same_days: Measurement | None = None
     training: Training | None = None
@@ -148,8 +151,9 @@ class FitRecord:
         content.pop('call')
         if not photos['spreads']:  # nothing is known
             photos.pop('spreads')
-        if self.same_days is None:
-            content.pop('same_days')
+        for name in ('guarantee', 'same_days'):
+            if content[name] is None:
+                content.pop(name)
         return dict(
             version=content.pop('version'),
             name=content.pop('name'),

@@ -27,6 +27,7 @@ class RecordDescription:
         near_duplicates (Description): Near-duplicates, if any.
         validity (Description): Photos for which the accuracy holds.
         threshold (Description): Threshold for unknown classes.
+        guarantee (Description): Sizes of prediction sets.
         fine_tuning (str): Result of the fine-tuning; empty without any.
     """
 
@@ -40,6 +41,7 @@ class RecordDescription:
     near_duplicates: Description
     validity: Description
     threshold: Description
+    guarantee: Description
     fine_tuning: str
 
     @property
@@ -76,6 +78,11 @@ def describe_record(record: FitRecord) -> RecordDescription:
             else Description()
         ),
         threshold=threshold.describe() if threshold else Description(),
+        guarantee=(
+            record.guarantee.describe()
+            if record.guarantee and record.is_representative
+            else Description()
+        ),
         fine_tuning=training.describe(is_trained) if training else '',
     )
 

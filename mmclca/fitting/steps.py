@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from . import console_text, fine_tuning
+from .calibration import measure_guarantee
 from .cost import compute_cost, measure_latency
 from .log import Log, Step
 from .plan import Plan
@@ -79,6 +80,7 @@ def run_steps(
         log.print(console_text.probe_line(record))
         record = files.publish(fine_tuning.fine_tune(plan, record, log))
     seconds += time.perf_counter() - start
+    record = measure_guarantee(plan, record)
     record = files.publish(record, seconds=seconds)
     _write_report(plan, log)
     if record.training:  # checkpoints take three times the model's space

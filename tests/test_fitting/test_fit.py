@@ -27,8 +27,9 @@ def test_fit_prints_and_writes_the_same_facts(noted, place):
     facts = json.loads((place / 'model' / 'fit.json').read_text())
     assert '16 photos, 4 classes' in printed[0]
     start = next(i for i, x in enumerate(printed) if 'Result' in x)
-    accuracy, _, measured, _, unknown, alarms, _, saved = printed[start:][:8]
-    following = printed[start + 9]
+    accuracy, _, measured, _, unknown, alarms, _, sure = printed[start:][:8]
+    saved, following = printed[start + 8], printed[start + 10]
+    assert 'at least 19 photos' in sure
     assert facts['test']['n'] == 8 and facts['final'] == 'probe'
     assert f' {facts["test"]["accuracy"]:.1%} ' in accuracy
     assert ' 8 photos' in measured and 'model.pth' in saved

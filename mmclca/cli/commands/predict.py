@@ -9,7 +9,9 @@ import os
 import shlex
 import sys
 from contextlib import redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mmclca.checkpoints.model_folder import (
     ModelFolder,
@@ -23,13 +25,23 @@ from mmclca.utils.messages import print_safe, warn
 from mmclca.utils.spreadsheets import NEEDED
 
 from .. import model_files
-from ..arguments import check_file, file_named, positive
+from ..arguments import check_file, file_named, positive, whole_number
 from ..listing import Listing
 
 LISTING = Listing('fit and use', 'classify new photos', 'inference')
 
 SHOWN = 0.001  # minimum score to print a further class
 UNSURE = 0.6  # lower scores: more than 4 in 10 predictions are wrong
+
+
+@dataclass(frozen=True)
+class Job:
+    """Loaded model, images, paths of their pictures, form of answers."""
+
+    inferencer: Any
+    paths: list[str]
+    pictures: list
+    answers: Any
 
 
 def add_arguments(parser):
@@ -48,6 +60,16 @@ def add_arguments(parser):
     )
     pictures = 'folder for pictures with the remaining patches'
     parser.add('--show-dir DIR', pictures, type=Path)
+    parser.add(
+        '--sure LEVEL',
+        'prediction sets that contain the class for LEVEL%% of photos',
+        type=whole_number(50, 99),
+    )
+    parser.add(
+        '--among FILE',
+        'file with the classes that can occur here, one name per line',
+        type=Path,
+    )
     parser.share('--threshold FILE', '--device', '--cfg-options')
 
 
@@ -69,10 +91,11 @@ def check(args):
 
 
 def prepare(args):
-    """Load the model; return it with image paths and picture paths."""
+    """Load the model, and find the images."""
     check(args)
     with model_files.loading():
         from mmclca.apis import find_images, picture_paths
+        from mmclca.apis.answers import prepare_answers
         from mmclca.apis.token_statistics import check_tokens
         from mmclca.visualization import check_reduces
     paths = find_images(args.images)
@@ -89,19 +112,26 @@ def prepare(args):
         inferencer = model_files.load_inferencer(
             args, args.config, args.checkpoint, args.threshold
         )
+    answers = prepare_answers(
+        args.checkpoint, inferencer.classes, args.among, args.sure
+    )
     if args.show_dir:
         check_reduces(inferencer.model.backbone)
     if args.tokens:
         check_tokens(inferencer.model)
-    return inferencer, paths, pictures
+    return Job(inferencer, paths, pictures, answers)
 
 
-def predict(args, inferencer, paths, pictures, results):
+def predict(args, job, results):
     """Append predictions to ``results``, which an interrupted run keeps."""
     from mmclca.apis import draw_prediction
 
-    answers = inferencer.stream(paths, args.batch_size, args.tokens)
-    for path, picture, result in zip(paths, pictures, answers, strict=True):
+    paths, inferencer = job.paths, job.inferencer
+    stream = inferencer.stream(paths, args.batch_size, args.tokens)
+    answers = map(job.answers.apply, stream)
+    for path, picture, result in zip(
+        paths, job.pictures, answers, strict=True
+    ):
         results.append(result)
         if picture and 'error' not in result:
             draw_prediction(inferencer, path, result, picture)
@@ -129,6 +159,8 @@ def write_results(args, classes, results, threshold):
         if result['known'] is False:
             scores[0] = f'nearest: {scores[0]}'
             scores.insert(0, describe_unknown(result, threshold))
+        if args.sure:
+            scores.insert(0, f'{args.sure}%: {result["sure_answer"]}')
         print_safe('  '.join([result['image'], *scores]))
 
 
@@ -187,17 +219,20 @@ def summarize(results, out):
 def main(args):
     results = []
     with redirect_stdout(sys.stderr):
-        inferencer, paths, pictures = prepare(args)
+        job = prepare(args)
     try:
         with redirect_stdout(sys.stderr):
-            predict(args, inferencer, paths, pictures, results)
+            predict(args, job, results)
     except KeyboardInterrupt:
-        done = f'Classified {len(results)} of {len(paths)} photos.'
+        done = f'Classified {len(results)} of {len(job.paths)} photos.'
         saved = f' Saved {args.out}' if args.out and results else ''
         raise KeyboardInterrupt(f'{done}{saved}') from None
     finally:
-        classes, threshold = inferencer.classes, inferencer.threshold
+        classes = job.inferencer.classes
+        threshold = job.inferencer.threshold
         write_results(args, classes, results, threshold)
+    from mmclca.apis.answers import summarize_sets
+
     unread = [result for result in results if 'error' in result]
     for result in unread:
         warn(f'{result["image"]} is unreadable: {result["error"]}')
@@ -208,6 +243,8 @@ def main(args):
             'results say nothing about new photos'
         )
     print_safe(summarize(results, args.out), file=sys.stderr)
+    if args.sure:
+        print_safe(summarize_sets(results, args.sure), file=sys.stderr)
     advise_test(args, classes)
     if unread:
         sys.exit(1)

@@ -1,0 +1,48 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Part of a fit's record about prediction sets with a guarantee."""
+
+from dataclasses import dataclass, field
+
+from mmclca.evaluation.conformal import SetSizes
+
+from .wording import Description, about
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """Prediction sets that contain the class of most new photos.
+
+    Args:
+        level (int): Share of these photos in percent.
+        unit (str): What new photos are new of: 'photo', 'group' or 'day'.
+        number (int): Number of photos, groups or days behind the sets.
+        sizes (SetSizes, optional): Sizes of the sets. Defaults to None: there
+            are too few photos.
+        problem (str): Why there are no sets. Defaults to ''.
+        coarse_classes (dict[str, str]): Coarse class of each class. Defaults
+            to {}: no coarse classes.
+    """
+
+    level: int
+    unit: str
+    number: int
+    sizes: SetSizes | None = None
+    problem: str = ''
+    coarse_classes: dict[str, str] = field(default_factory=dict)
+
+    def describe(self) -> Description:
+        """Describe how many classes the sets have."""
+        if self.sizes is None:
+            return Description((self.problem,))
+        parts = [
+            f'one class for {about(self.sizes.one)} of photos',
+            f'two for {about(self.sizes.two)}',
+        ]
+        if self.coarse_classes:
+            parts.append(f'one coarse class for {about(self.sizes.coarse)}')
+        return Description(
+            (f'with {self.level}% guarantee: {", ".join(parts)}',),
+            'The guarantee: of photos like the training photos, this share '
+            'has its class among the named ones. Several classes are named '
+            'if the model cannot decide.',
+        )
