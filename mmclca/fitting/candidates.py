@@ -12,8 +12,8 @@ from mmclca.models import Variant
 from .budget import Budget, BudgetError, parse_budget
 from .model_config import build_config
 from .options import FitOptions
-from .record_parts import describe_variant
-from .weights import PIXELS, VIT, PretrainedWeights
+from .record_parts import describe_variant, require_part
+from .weights import PIXELS, PretrainedWeights
 
 # image sizes of candidates without token reduction
 IMAGE_SIZES = (224, 208, 192, 160, 144, 128)
@@ -80,7 +80,7 @@ def list_variants(pretrained: PretrainedWeights) -> tuple[Variant, ...]:
     model at the image sizes they support, the largest first.
     """
     backbone = pretrained.backbone
-    if backbone['type'] == VIT:
+    if pretrained.is_vit:
         return tuple(get_measured_accuracies(pretrained))
     sizes = (backbone['img_size'],) if 'img_size' in backbone else IMAGE_SIZES
     return tuple(Variant(None, 1.0, size) for size in sizes)
@@ -91,7 +91,7 @@ def get_measured_accuracies(
 ) -> dict[Variant, float]:
     """Look up the accuracy (%) of ViT candidates with similar weights."""
     table = VIT_TINY if pretrained.pixels == PIXELS['half'] else DEIT
-    layers = tuple(range(pretrained.backbone['arch']['num_layers']))
+    layers = tuple(range(require_part(pretrained.depth, 'depth')))
     return {
         Variant(**row.reduction, img_size=row.img_size, layers=layers): (
             row.accuracy

@@ -138,7 +138,7 @@ def fine_tune(plan: Plan, record: FitRecord, log: Log) -> FitRecord:
 
 def explain_impossible(plan: Plan) -> str:
     """Return why a model is never fine-tuned, or an empty text."""
-    if plan.variant.out_type is None and not plan.pretrained.is_of_timm:
+    if plan.variant.out_type is None and not plan.pretrained.has_stages:
         backbone = plan.pretrained.backbone_name
         return f'its benefit with {backbone} has not been measured'
     if max(photos_per_class(plan.training_photos)) < 2:
@@ -308,7 +308,7 @@ def training_config(
 def _model(plan: Plan, photos: LabeledImages, loss: dict) -> dict:
     """Return the model config with loss, class weights, frozen layers."""
     model = plan.config.model.to_dict()
-    if not plan.pretrained.is_of_timm:
+    if not plan.pretrained.has_stages:
         # freeze the first third: cheaper and equally accurate with EViT
         depth = len(model['backbone']['out_indices'])
         model['backbone']['frozen_stages'] = depth // 3

@@ -11,7 +11,7 @@ from mmclca.models.backbones.timm_stages import TimmStages
 from mmclca.utils.meta_device import on_meta_device
 
 from .record_parts import require_part
-from .weights import VIT, PretrainedWeights
+from .weights import PretrainedWeights
 
 
 def build_config(
@@ -38,7 +38,7 @@ def build_plain_config(
     """Build the model config of the full network with a linear head."""
     backbone = dict(pretrained.backbone, img_size=img_size)
     model_type = 'ImageClassifier'
-    if backbone['type'] == VIT:
+    if pretrained.is_vit:
         model_type = 'mmclca.TokenReductionClassifier'
     mean, std = map(list, pretrained.pixels)
     return dict(
@@ -53,10 +53,10 @@ def _build_head(
     pretrained: PretrainedWeights, backbone: dict, num_classes: int
 ) -> dict[str, Any]:
     """Build the head: linear, or over all stages of a timm network."""
-    if not pretrained.is_of_timm:
+    if pretrained.sizes:
         return dict(
             type='LinearClsHead',
-            in_channels=backbone['arch']['embed_dims'],
+            in_channels=pretrained.sizes.embed_dims,
             num_classes=num_classes,
         )
     with on_meta_device():

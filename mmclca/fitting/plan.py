@@ -222,7 +222,9 @@ def _read_network(
     backbone = config.model.backbone.to_dict()
     depth = require_part(record.model, 'model').depth
     if depth is not None:  # some models omit the last layers
-        backbone['arch'] |= dict(num_layers=depth)
+        backbone.pop('depth', None)
+        if isinstance(backbone['arch'], dict):
+            backbone['arch'] |= dict(num_layers=depth)
     pretrained = PretrainedWeights(
         require_part(record.weights, 'weights').name,
         str(files.probe),

@@ -4,20 +4,23 @@
 import re
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import timm
 
-from mmclca.checkpoints.checkpoint import Checkpoint
 from mmclca.checkpoints.error import CheckpointError, DownloadError
 from mmclca.checkpoints.opening import open_checkpoint
-from mmclca.models.backbones import TimmStages
-from mmclca.models.backbones.timm_stages import has_size
 from mmclca.utils.messages import check_choice, did_you_mean
-from mmclca.utils.meta_device import on_meta_device
 
 from .architecture import VIT, describe_assumed_heads, infer_backbone
+from .timm_networks import (
+    TIMM_STAGES,
+    TIMM_VIT,
+    find_timm_vit,
+    recognize_timm_backbone,
+)
 
 Normalization = tuple[tuple[float, ...], tuple[float, ...]]
 TIMM = 'timm://'
@@ -35,6 +38,21 @@ _HUB = re.compile(
     re.I,
 )
 HASH = re.compile(r'-[0-9a-f]{8,}$')  # suffix of released files
+
+
+@dataclass(frozen=True)
+class NetworkSizes:
+    """Sizes of a network of layers.
+
+    Args:
+        num_layers (int): Number of layers.
+        embed_dims (int): Channels.
+        patch_size (int): Patch side in pixels.
+    """
+
+    num_layers: int
+    embed_dims: int
+    patch_size: int
 
 
 @dataclass(frozen=True)
@@ -62,26 +80,47 @@ class PretrainedWeights:
         return self.backbone['type'].removeprefix('mmclca.')
 
     @property
-    def is_of_timm(self) -> bool:
-        """Whether timm builds the backbone."""
-        return self.backbone_name == 'TimmStages'
+    def is_vit(self) -> bool:
+        """Whether the candidates with token reduction are for this network."""
+        return self.backbone['type'] in (VIT, TIMM_VIT)
+
+    @property
+    def has_stages(self) -> bool:
+        """Whether the network is one of timm with a map per stage."""
+        return self.backbone['type'] == TIMM_STAGES
+
+    @cached_property
+    def sizes(self) -> NetworkSizes | None:
+        """Sizes of the full network; None for one with stages."""
+        arch = self.backbone['arch']
+        if self.has_stages:
+            return None
+        if isinstance(arch, str):  # a ViT of timm
+            vit: Any = find_timm_vit(arch)
+            return NetworkSizes(len(vit.layers), vit.embed_dims, vit.stride[0])
+        patch = self.backbone.get('patch_size', STEM)
+        return NetworkSizes(arch['num_layers'], arch['embed_dims'], patch)
 
     @property
     def depth(self) -> int | None:
-        """Number of layers; None for a timm network."""
-        return None if self.is_of_timm else self.backbone['arch']['num_layers']
+        """Number of layers; None for a network with stages."""
+        return self.sizes.num_layers if self.sizes else None
 
     @property
     def network(self) -> str:
         """Type and sizes of the network, in one line."""
-        arch = self.backbone['arch']
-        if self.is_of_timm:
-            return f'{arch} in timm'
-        patch = self.backbone.get('patch_size', STEM)
-        sizes = f'{arch["num_layers"]} layers, {arch["embed_dims"]} channels'
-        if self.backbone['type'] != VIT:
-            sizes = f'{self.backbone_name}, {sizes}'
-        return f'{sizes}, patches of {patch} px'
+        arch, parts = self.backbone['arch'], []
+        if isinstance(arch, str):
+            parts.append(f'{arch} in timm')
+        elif self.backbone['type'] != VIT:
+            parts.append(self.backbone_name)
+        if self.sizes:
+            parts += [
+                f'{self.sizes.num_layers} layers',
+                f'{self.sizes.embed_dims} channels',
+                f'patches of {self.sizes.patch_size} px',
+            ]
+        return ', '.join(parts)
 
 
 def find_weights(
@@ -159,30 +198,6 @@ def _check_source(source: str) -> None:
     hint = ''.join(f'; do you mean {TIMM}{x}?' for x in close)
     raise FileNotFoundError(
         f'{source} does not exist; give a file of weights or {TIMM}NAME{hint}'
-    )
-
-
-def recognize_timm_backbone(
-    checkpoint: Checkpoint, arch: str
-) -> dict[str, Any]:
-    """Return settings of the network in timm that matches weights exactly.
-
-    Networks with merged branches are recognized. Raise a ``CheckpointError``
-    if weights differ.
-    """
-    mismatches = []
-    for fused in (False, True):
-        with on_meta_device():
-            network = TimmStages(arch, fused=fused)
-        weights = network.rename(checkpoint.weights)
-        mismatches.append(network.list_mismatches(weights, ''))
-        if not mismatches[-1]:
-            backbone = dict(type='mmclca.TimmStages', arch=arch, fused=fused)
-            if has_size(arch):
-                backbone['img_size'] = network.img_size[0]
-            return backbone
-    raise network.refuse_weights(
-        checkpoint.name, checkpoint.file_names, min(mismatches, key=len)
     )
 
 

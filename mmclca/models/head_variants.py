@@ -138,7 +138,7 @@ class ConfigEdit:
         elif not layers:
             raise Error('layers=() is empty; list some, ascending')
         layers = check_ascending('layers', layers, depth)
-        if isinstance(network, VisionTransformer):
+        if network.has_layer_features:
             self._cut(layers[-1] + 1)
             # the head normalizes
             backbone.update(final_norm=False, out_type=out_type)

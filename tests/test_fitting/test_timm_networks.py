@@ -4,7 +4,7 @@
 import pytest
 import timm
 import torch
-from installed import NEEDS_COMPILER
+from installed import NEEDS_COMPILER, needs
 from tiny_photos import write_photos, write_weights
 
 import mmclca
@@ -18,6 +18,9 @@ FAMILIES = (
     *('swin_tiny_patch4_window7_224', 'hiera_tiny_224', 'pvt_v2_b0'),
     'test_resnet',
 )
+VITS = 'vit_small_patch16_dinov3', 'eva02_tiny_patch14_224'
+BUDGETS = dict(zip(VITS, ('1.5GMACs', '0.5GMACs'), strict=True))
+NEEDS_EVA = needs('timm', '1.0.31')
 
 
 def write(folder, arch, name=None, **options):
@@ -68,13 +71,15 @@ def test_unknown_network_is_refused_with_similar_names(tmp_path):
         find_weights(str(write_weights(tmp_path)), arch='test_resnet')
 
 
-def fit_and_extend(arch, folder, run):
+def fit_and_extend(arch, folder, run, **sizes):
     """Fit a network, predict, and add a class; return the model folder."""
     photos = write_photos(folder)
-    weights, out = write(folder, arch), folder / 'model'
+    weights, out = write(folder, arch, **sizes), folder / 'model'
     options = dict(weights=weights, runtime='pytorch', folds=2)
     model = mmclca.fit(photos, out, probe_only=True, **options)
-    assert model.facts['model']['depth'] is None
+    has_layers = arch in VITS
+    assert (model.facts['model']['depth'] is not None) == has_layers
+    assert (model.facts['model']['method'] is not None) == has_layers
     assert model.facts['cost']['gmacs'] > 0
     assert (out / 'report.html').stat().st_size > 1000
     results = model.predict(photos)
@@ -82,6 +87,24 @@ def fit_and_extend(arch, folder, run):
     more = write_photos(folder / 'more', seed=1) / 'ash'
     assert run('add-class', out, more, '--name', 'new') == 0
     return out
+
+
+@NEEDS_EVA
+@pytest.mark.parametrize('arch', VITS)
+def test_rotary_vit_gets_layer_features(arch, tmp_path):
+    path = write(tmp_path, arch, 'mine')
+    pretrained = find_weights(str(path), arch=arch)
+    assert pretrained.backbone == dict(type='mmclca.TimmViT', arch=arch)
+    assert pretrained.network.startswith(f'{arch} in timm, 12 layers')
+    with pytest.raises(CheckpointError, match='parameters differ'):
+        find_weights(str(path), arch='vit_base_patch16_dinov3')
+
+
+@NEEDS_EVA
+def test_vit_without_a_cls_token_has_stages(tmp_path):
+    arch = 'test_vit4'
+    pretrained = find_weights(str(write(tmp_path, arch)))
+    assert pretrained.has_stages and pretrained.depth is None
 
 
 def test_network_is_fitted_and_extended(tmp_path, run):
@@ -97,3 +120,21 @@ def test_network_is_fitted_extended_and_exported(arch, tmp_path, run, capsys):
     assert 'Checked' in capsys.readouterr().out
     sizes = [(out / f'model{x}.onnx').stat().st_size for x in ('', '.int8')]
     assert sizes[1] < 0.7 * sizes[0]
+
+
+@NEEDS_COMPILER
+@NEEDS_EVA
+@pytest.mark.slow
+@pytest.mark.parametrize('arch', VITS)
+def test_rotary_vit_is_fitted_extended_and_exported(
+    arch, tmp_path, run, capsys
+):
+    out = fit_and_extend(arch, tmp_path, run)
+    for option in ('--int8', '--web'):  # of a 32-bit ONNX file
+        assert run('export', out, option) == 0
+    assert capsys.readouterr().out.count('Checked') >= 2
+    fit = ['fit', tmp_path / 'photographs', '--out', tmp_path / 'cheap']
+    fit += ['--weights', tmp_path / f'{arch}.pth', '--probe-only']
+    assert run(*fit, '--budget', BUDGETS[arch], '--runtime', 'pytorch') == 0
+    model = mmclca.FittedModel(tmp_path / 'cheap').facts['model']
+    assert model['img_size'] < 224

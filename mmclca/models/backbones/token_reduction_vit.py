@@ -248,6 +248,7 @@ class TokenReductionViT(
     """
 
     default_out_indices = -1
+    has_layer_features = True
     out_type: str
     may_be_new = (*Reducible.may_be_new, 'ln1.', 'ln2.')
     embedding = (

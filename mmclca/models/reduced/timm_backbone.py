@@ -74,6 +74,7 @@ class TimmViT(Reducible, BaseBackbone):
     """
 
     default_out_indices = -1
+    has_layer_features = True
     embedding = (
         'patch_embed.',
         'pos_embed',
