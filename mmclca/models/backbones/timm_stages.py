@@ -9,7 +9,7 @@ from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from timm.layers import to_2tuple
 from timm.models import group_parameters
 from timm.utils import reparameterize_model
-from torch import Tensor
+from torch import Tensor, nn
 
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.rename import list_names
@@ -21,6 +21,15 @@ from mmclca.utils.messages import did_you_mean, join_first
 from .base import ForeignWeights
 
 DEPTH = 12  # of the ViTs for which layer-wise learning rates were chosen
+# parts after the last stage, by class, that older versions of timm keep
+_AFTER_STAGES = dict(
+    Cait='cls_token',
+    ConvNeXt='head.norm',
+    RDNet='head.norm',
+    FastVit='final_conv',
+    VOLO='cls_token',
+    Xcit='cls_token',
+)
 
 
 @MODELS.register_module()
@@ -41,7 +50,8 @@ class TimmStages(ForeignWeights, BaseBackbone):
         init_cfg (dict, optional): See ``BaseModule``. Defaults to None.
 
     Raises:
-        Error: If the architecture is not in timm.
+        Error: If the architecture is not in timm, or the installed version
+            of timm cannot return its stages.
     """
 
     may_be_new = ()
@@ -64,18 +74,34 @@ class TimmStages(ForeignWeights, BaseBackbone):
         if img_size and has_size(arch):
             size['img_size'] = img_size
         net: Any = timm.create_model(arch, **size)
+        if not hasattr(net, 'prune_intermediate_layers'):
+            raise Error(
+                f'timm {timm.__version__} cannot return the stages of '
+                f'arch={arch!r}; install a later version (pip install '
+                '--upgrade timm), or choose another network'
+            )
         self.arch, self.fused, self.net = arch, False, net
         self.img_size = to_2tuple(img_size or net.default_cfg['input_size'][1])
         if fused:
             self.fuse()
         self.channels = [stage['num_chs'] for stage in net.feature_info]
         names = {*self.net.state_dict()}
-        later = dict(prune_norm=True, prune_head=True)
-        self.net.prune_intermediate_layers(None, **later)
+        self._prune()
         # classifier and other layers after the last stage
         self.unused = names - {*self.net.state_dict()}
         self.embed_dims = self.channels[-1]
         self.rename_on_load()
+
+    def _prune(self) -> None:
+        """Remove what no stage uses: distributed training refuses it."""
+        self.net.prune_intermediate_layers(
+            None, prune_norm=True, prune_head=True
+        )
+        later = _AFTER_STAGES.get(type(self.net).__name__)
+        if later is not None:
+            parent, _, name = later.rpartition('.')
+            unused = None if name == 'cls_token' else nn.Identity()
+            setattr(self.net.get_submodule(parent), name, unused)
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Map images (B, 3, H, W) to one map (B, C, h, w) per stage."""

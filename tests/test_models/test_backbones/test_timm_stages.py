@@ -6,6 +6,7 @@ import timm
 import torch
 
 from mmclca.checkpoints.load import load
+from mmclca.errors import Error
 from mmclca.evaluation.cost import count
 from mmclca.models.backbones import TimmStages, fuse
 from mmclca.registry import MODELS
@@ -36,6 +37,26 @@ def test_maps_equal_timm_with_weights_of_timm(arch, tmp_path):
     assert len(ours) == len(theirs)
     for one, other in zip(ours, theirs, strict=True):
         assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize(
+    'arch', ['test_convnext', 'xcit_nano_12_p16_224', 'fastvit_t8']
+)
+def test_stages_use_every_parameter(arch):
+    model = TimmStages(arch, img_size=32).eval()
+    maps = model(torch.randn(1, 3, *model.img_size))
+    sum(x.mean() for x in maps).backward()
+    gradients = {name: x.grad for name, x in model.named_parameters()}
+    assert [name for name, x in gradients.items() if x is None] == []
+
+
+def test_network_is_refused_if_timm_cannot_return_its_stages(monkeypatch):
+    net = torch.nn.Linear(1, 1)
+    monkeypatch.setattr(timm, 'create_model', lambda arch: net)
+    monkeypatch.setattr(timm, '__version__', '1.0.11')
+    message = r"timm 1\.0\.11 .*arch='test_resnet'.*pip install"
+    with pytest.raises(Error, match=message):
+        TimmStages('test_resnet')
 
 
 @pytest.mark.parametrize('arch', NAMES)
