@@ -8,12 +8,14 @@ import ultra_fgvc_trees as trees
 from PIL import Image
 
 from mmclca.datasets import image_files
+from mmclca.datasets.decoding import UndecodedError
 from mmclca.datasets.image_files import (
     EMPTY,
     IMAGE_SUFFIXES,
     MISSING,
     check_image,
     check_images,
+    decode_whole,
     files_below,
 )
 
@@ -53,6 +55,15 @@ def test_quick_check_decodes_if_end_is_unusual(suffix, decoded):
 def test_quick_check_finds_problem_if_file_is_truncated(suffix):
     for lost, padding in product((20, 200, 2500), (0, 300, 20_000)):
         assert quick(trees.noise(suffix)[:-lost] + bytes(padding))
+
+
+@pytest.mark.parametrize('over_white', [True, False])
+def test_decode_whole_refuses_truncated_webp(over_white):
+    whole = trees.noise('.webp')
+    for lost in (1, 20, 2500):
+        with pytest.raises(UndecodedError):
+            decode_whole(whole[:-lost], over_white)
+    assert decode_whole(whole, over_white).shape == (64, 64, 3)
 
 
 def test_check_images_returns_problems_by_path(tmp_path):

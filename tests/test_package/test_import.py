@@ -118,6 +118,54 @@ def test_wrong_version_is_refused(version, installed):
     assert "pip install 'onedl-mmengine>=0.10.12,<0.11'" in str(error.value)
 
 
+REFUSED = [
+    ('torch', '2.3.1', '>=2.4,<2.16'),
+    ('torch', '2.16.0', '>=2.4,<2.16'),
+    ('timm', '0.9.16', '>=1.0.11,<2'),
+    ('onedl-mmpretrain', '1.4.0', '>=1.3.6,<1.4'),
+    ('onedl-mmengine', '0.9.0', '>=0.10.12,<0.11'),
+    ('mmpretrain', '1.1.0', '>=1.2,<1.3'),
+    ('mmengine', '0.9.0', '>=0.10.7,<0.11'),
+]
+
+
+@pytest.mark.parametrize('name, version, needed', REFUSED)
+def test_message_names_version_and_remedy_if_refused(
+    name, version, needed, request
+):
+    forks = name.startswith('onedl-') or not name.startswith('mm')
+    versions = request.getfixturevalue('installed' if forks else 'upstream')
+    versions[name] = version
+    with pytest.raises(ImportError) as error:
+        check_dependencies()
+    problem, remedy = str(error.value).splitlines()
+    assert f'{name} {version} is installed, {needed} is needed' in problem
+    assert remedy == f"  pip install '{name}{needed}'"
+
+
+@pytest.mark.parametrize('name, version, needed', [REFUSED[0], REFUSED[2]])
+def test_import_ends_before_other_packages_if_refused(
+    name, version, needed, tmp_path
+):
+    info = tmp_path / f'{name}-{version}.dist-info'
+    info.mkdir()
+    (info / 'METADATA').write_text(
+        f'Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n'
+    )
+    code = (
+        'import sys\n'
+        f'sys.path.insert(0, {str(tmp_path)!r})\n'
+        'try:\n    import mmclca\n'
+        'except ImportError as error:\n    print(error)\n'
+        'print({"torch", "timm", "mmengine"} & {*sys.modules})'
+    )
+    run = run_python('-c', code, cwd=tmp_path)
+    problem, remedy, loaded = run.stdout.splitlines()
+    assert f'{name} {version} is installed' in problem
+    assert f"pip install '{name}{needed}'" in remedy
+    assert loaded == 'set()'
+
+
 def test_error_lists_all_missing_packages(installed):
     del installed['onedl-mmcv'], installed['timm']
     with pytest.raises(ImportError) as error:

@@ -55,6 +55,22 @@ def test_check_skips_unreadable_files(check, paint, tmp_path):
     assert line.endswith(' and 2 more)')
 
 
+@pytest.mark.parametrize('lossless', [True, False])
+def test_check_skips_truncated_webp_photos(check, paint, lossless):
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    cut = []
+    for number, lost in enumerate((1, 20, 200)):
+        options = dict(lossless=lossless, exif=turned) if number else {}
+        path = paint(f'a/{number}.webp', number, size=(160, 120), **options)
+        path.write_bytes(path.read_bytes()[:-lost])
+        cut.append(str(path))
+    paint('a/3.webp', 3, exif=turned)
+    paint('b/4.webp', 4, lossless=lossless)
+    checked = check()
+    assert [*checked.unreadable] == cut and len(checked.photos) == 2
+
+
 def test_check_skips_file_if_bytes_repeat(check, paint, tmp_path):
     for number in range(4):
         paint(f'{number % 2}/{number}.jpg', number)
