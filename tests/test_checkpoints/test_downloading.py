@@ -8,7 +8,7 @@ import pytest
 import timm
 import torch
 from foreign_models import config, theirs
-from huggingface_hub import constants, file_download
+from huggingface_hub import _snapshot_download, constants, file_download, utils
 from safetensors.torch import save
 
 from mmclca.checkpoints import downloading
@@ -158,10 +158,18 @@ def connect(server, tmp_path, monkeypatch):
             HF_HUB_OFFLINE=offline,
         ).items():
             # early versions import the values into other modules
-            for module in (constants, file_download):
+            for module in (constants, file_download, _snapshot_download):
                 monkeypatch.setattr(module, name, value, raising=False)
+        forget_offline()
 
-    return connect
+    yield connect
+    forget_offline()
+
+
+def forget_offline():
+    """Close the session, which early versions keep offline."""
+    if hasattr(utils, 'reset_sessions'):
+        utils.reset_sessions()
 
 
 NOBODY = 'http://127.0.0.1:9'

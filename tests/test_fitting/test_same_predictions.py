@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 
 import pytest
+from installed import NEEDS_COMPILER
 from tiny_export import INFER
 from tiny_run import CLASSES
 
@@ -77,6 +78,7 @@ def test_all_ways_give_the_same_rows(model, photos, run, tmp_path, capsys):
     assert known.count('') == 8 * (not rejects)
 
 
+@NEEDS_COMPILER
 @pytest.mark.slow
 def test_onnx_script_gives_the_same_rows(model, photos, run, tmp_path):
     pytest.importorskip('onnxscript', reason='pip install "mmclca[deploy]"')
