@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 
-for venv in .venv .venv-oldest .venv-latest; do
+for venv in .venv .venv-oldest .venv-torch28 .venv-latest; do
     if [ -e $venv/mmclca-ready ] || [ -e $venv/mmclca-started ]; then
         echo "== removing $venv"
         rm -rf $venv
