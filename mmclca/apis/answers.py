@@ -177,15 +177,23 @@ def prepare_answers(
     calibration = read_calibration(folder, len(classes))
     if labels is not None:
         calibration = calibration.among(labels)
-    with damaged_file_errors(folder.file, Error):
-        guarantee = parse_json(
-            dict[str, Any], folder.read_record().get('guarantee', {}), 'fit'
-        )
-        coarse = parse_json(
-            dict[str, str], guarantee.get('coarse_classes', {}), 'coarse'
-        )
-    rule = SetRule(sure, calibration.find_threshold(sure), coarse)
+    threshold = calibration.find_threshold(sure)
+    rule = SetRule(sure, threshold, read_coarse_classes(folder))
     return Answers(classes, labels, rule)
+
+
+def read_coarse_classes(folder: ModelFolder) -> dict[str, str]:
+    """Read the coarse class of each class of a model; empty without.
+
+    Raises:
+        Error: If fit.json is damaged.
+    """
+    record = folder.read_record()
+    with damaged_file_errors(folder.file, Error):
+        name, inner = 'guarantee', 'coarse_classes'
+        guarantee = parse_json(dict[str, Any], record.get(name, {}), name)
+        coarse_classes = guarantee.get(inner, {})
+        return parse_json(dict[str, str], coarse_classes, f'{name}.{inner}')
 
 
 def summarize_sets(results: Sequence[dict], level: float) -> str:

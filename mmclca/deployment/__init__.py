@@ -4,6 +4,7 @@ from .int8 import quantize
 from .onnx_file import export_onnx, write_onnx
 from .onnx_runtime import load_onnx, open_session
 from .photo_input import add_preprocessing, check_photo
+from .prediction_sets import describe_sets
 from .preprocessing import Preprocessing, make_metadata, read_preprocessing
 from .pt2 import export_pt2
 from .small_weights import store_in_8_bits
@@ -19,6 +20,7 @@ __all__ = [
     'add_preprocessing',
     'check_photo',
     'check_web_runtime',
+    'describe_sets',
     'export_onnx',
     'export_pt2',
     'load_onnx',

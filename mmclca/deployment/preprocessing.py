@@ -165,6 +165,7 @@ def make_metadata(
     preprocessing: Preprocessing,
     classes: Sequence[str],
     threshold: dict | None = None,
+    sure: dict | None = None,
 ) -> dict[str, str]:
     """Make the metadata for an exported file.
 
@@ -175,12 +176,14 @@ def make_metadata(
         classes (Sequence[str]): Class names.
         threshold (dict, optional): ``score`` and ``threshold`` below which an
             image is classified as unknown. Defaults to None.
+        sure (dict, optional): Result of :func:`.describe_sets`. Defaults to
+            None: no prediction sets.
 
     Returns:
         dict[str, str]: ``preparation`` and ``classes`` as JSON; ``threshold``
-        as JSON, null if missing; the ``config`` text; ``mmclca_version``;
-        ``method``, the name of the reducer or 'none'; ``keep_rate`` as JSON,
-        a number or one number per stage.
+        and ``sure`` as JSON, null if missing; the ``config`` text;
+        ``mmclca_version``; ``method``, the name of the reducer or 'none';
+        ``keep_rate`` as JSON, a number or one number per stage.
     """
     backbone: Any = model.backbone  # torch declares a Tensor
     reducer = backbone.reducer if reduces(backbone) else None
@@ -189,6 +192,7 @@ def make_metadata(
         preparation=json.dumps(asdict(preprocessing)),
         classes=json.dumps(list(classes), ensure_ascii=False),
         threshold=json.dumps(threshold),
+        sure=json.dumps(sure, ensure_ascii=False),
         config=config.pretty_text,
         mmclca_version=__version__,
         method=type(reducer).__name__ if reducer else 'none',

@@ -77,6 +77,15 @@ class Calibration:
         """Number of groups."""
         return len(self.groups.unique())
 
+    def select(self, photos: Tensor) -> 'Calibration':
+        """Select photos by a mask (N,)."""
+        return replace(
+            self,
+            probabilities=self.probabilities[photos],
+            labels=self.labels[photos],
+            groups=self.groups[photos],
+        )
+
     def among(self, classes: Sequence[int]) -> 'Calibration':
         """Keep some classes and their photos, as if others could not occur.
 
@@ -84,14 +93,12 @@ class Calibration:
             classes (Sequence[int]): Their labels, in ascending order.
         """
         kept = torch.tensor(classes, dtype=torch.long)
-        photos = torch.isin(self.labels, kept)
-        probabilities = self.probabilities[photos][:, kept]
+        chosen = self.select(torch.isin(self.labels, kept))
         return replace(
-            self,
+            chosen,
             # zero if all other classes were more probable by far
-            probabilities=probabilities.clamp(min=1e-30),
-            labels=torch.searchsorted(kept, self.labels[photos]),
-            groups=self.groups[photos],
+            probabilities=chosen.probabilities[:, kept].clamp(min=1e-30),
+            labels=torch.searchsorted(kept, chosen.labels),
         )
 
     def find_threshold(self, level: float) -> float:

@@ -8,16 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from mmclca.apis import TokenReductionInferencer
+from mmclca.apis.answers import read_coarse_classes
 from mmclca.benchmark import compare_quantized
-from mmclca.checkpoints.model_folder import is_fitted
+from mmclca.checkpoints.model_folder import ModelFolder, is_fitted
 from mmclca.deployment import (
     Exported,
     ExportSource,
     ModelTitle,
     QuantizedComparison,
+    describe_sets,
     make_metadata,
     read_preprocessing,
 )
+from mmclca.errors import Error
+from mmclca.evaluation.calibration_file import read_calibration
 from mmclca.export_formats import ExportFormat
 from mmclca.utils.files import remove_partial_files
 
@@ -66,7 +70,12 @@ def export_model(
         config=model._config,
         preprocessing=preprocessing,
         metadata=make_metadata(
-            model._config, model, preprocessing, inferencer.classes, threshold
+            model._config,
+            model,
+            preprocessing,
+            inferencer.classes,
+            threshold,
+            _describe_sets(checkpoint, len(inferencer.classes)),
         ),
         describe=lambda: describe_model(checkpoint),
         compare=compare,
@@ -75,6 +84,18 @@ def export_model(
         remove_partial_files(out.parent, escape(out.stem), escape(out.suffix))
     module = import_module(f'mmclca.deployment.{export_format.module}')
     return module.write(source, out, **settings)
+
+
+def _describe_sets(checkpoint: str, num_classes: int) -> dict | None:
+    """Describe the prediction sets of a model folder, if it has any."""
+    if not is_fitted(checkpoint):
+        return None
+    folder = ModelFolder.open(checkpoint)
+    try:
+        calibration = read_calibration(folder, num_classes)
+    except Error:  # of an earlier version, damaged or incomplete
+        return None
+    return describe_sets(calibration, read_coarse_classes(folder))
 
 
 def describe_model(checkpoint: str) -> ModelTitle:

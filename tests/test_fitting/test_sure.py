@@ -8,8 +8,12 @@ import pytest
 import report_folder
 from safetensors.torch import load_file, save_file
 
+from mmclca.apis import TokenReductionInferencer
+from mmclca.deployment import pt2
 from mmclca.evaluation.conformal import SetSizes
+from mmclca.export_formats import FORMATS
 from mmclca.fitting import FittedModel
+from mmclca.fitting.exporting import export_model
 from mmclca.fitting.guarantee import Guarantee
 from mmclca.fitting.report import write_report
 
@@ -119,3 +123,25 @@ def test_report_states_the_guarantee(tmp_path):
     )
     page = write_report(tmp_path).read_text()
     assert 'one class for 62% of photos, two for 20%.' in page
+
+
+def test_exported_model_stores_its_calibration(copy, monkeypatch, tmp_path):
+    sources = []
+
+    def write(source, out):
+        sources.append(source)
+
+    monkeypatch.setattr(pt2, 'write', write)
+
+    def read_stored():
+        inferencer = TokenReductionInferencer(copy.folder, device='cpu')
+        out = tmp_path / 'model.pt2'
+        export_model(inferencer, str(copy.folder), FORMATS['pt2'], out, {})
+        return json.loads(sources.pop().metadata['sure'])
+
+    stored = read_stored()
+    tensors = load_file(copy.folder / 'cv_probabilities.safetensors')
+    assert stored['labels'] == tensors['labels'].tolist()
+    assert (stored['unit'], stored['coarse_classes']) == ('photo', {})
+    (copy.folder / 'cv_probabilities.safetensors').unlink()
+    assert read_stored() is None

@@ -9,9 +9,11 @@ torch nor mmclca.
 import argparse
 import csv
 import json
+import math
 import os
 import re
 import sys
+from base64 import b64decode
 from collections import Counter
 from contextlib import suppress
 from io import BytesIO
@@ -36,6 +38,8 @@ CONTROLS = re.compile(
 )
 ANSWER = ('result', 'confidence')
 ANSWER += ('pred_class', 'pred_score', 'known', 'known_score')
+SURE = ('sure_answer', 'sure_set')  # with --sure
+BETWEEN = ' | '  # between the classes of a set
 SCORES = ('max_softmax', 'energy', 'nearest')
 NEEDED = ('preparation', 'classes', 'threshold')
 BACKENDS = ('cv2', 'pillow')
@@ -71,6 +75,20 @@ def parse_args():
         type=int,
         default=0,
         help='CPU threads; 0: one per core (default: %(default)s)',
+    )
+    parser.add_argument(
+        '--sure',
+        type=int,
+        metavar='LEVEL',
+        choices=range(50, 100),
+        help='prediction sets that contain the class for LEVEL%% of photos, '
+        '50 to 99',
+    )
+    parser.add_argument(
+        '--among',
+        type=Path,
+        metavar='FILE',
+        help='file with the classes that can occur here, one name per line',
     )
     parser.add_argument('--out', type=Path, help='results file: .csv')
     args = parser.parse_args()
@@ -152,11 +170,14 @@ class Classifier:
             )
         entry = self.session.get_inputs()[0]
         self.input, self.takes_photo = entry.name, 'uint8' in entry.type
+        self.level = self.limit = None
         try:
             self.classes = json.loads(metadata['classes'])
             self.preparation = json.loads(metadata['preparation'])
             self.threshold = json.loads(metadata['threshold'])
+            self.sure = json.loads(metadata.get('sure', 'null'))
             check_preparation(**self.preparation)
+            self.kept = np.arange(len(self.classes))
             for shape in ((16, 160, 3), (160, 16, 3)):
                 self._check(np.zeros(shape, np.uint8))
         except Exception as error:  # damaged metadata may raise anything
@@ -181,22 +202,89 @@ class Classifier:
     def __call__(self, image, top):
         """Classify a decoded image and return its CSV cells.
 
-        The columns ``ANSWER``, then ``label``, ``name`` and ``score`` per
-        class, best first. For an unknown photo, ``result`` is 'unknown' and
-        ``confidence`` 0, so that sorted tables begin with it.
+        The columns ``ANSWER``, ``SURE`` with a guarantee, then ``label``,
+        ``name`` and ``score`` per class, best first. For an unknown photo,
+        ``result`` is 'unknown' and ``confidence`` 0, so that sorted tables
+        begin with it.
         """
         logits, *nearest = (output[0] for output in self._run(image))
         if not np.isfinite(logits).all():
             refuse('scores are not finite: the weights are damaged')
         energy = logits.max() + np.log(np.exp(logits - logits.max()).sum())
         scores = np.exp(logits - energy)
-        cells = []
-        for i in (-scores).argsort(kind='stable')[:top].tolist():
-            cells += [i, self.classes[i], round(float(scores[i]), 6)]
         is_known, known_score = self._compare(scores.max(), energy, *nearest)
+        scores = np.maximum(scores[self.kept], 1e-30)
+        scores /= scores.sum()  # 1 unless classes are left out
+        order = (-scores).argsort(kind='stable')
+        cells = []
+        for i in order[:top].tolist():
+            label = int(self.kept[i])
+            cells += [label, self.classes[label], round(float(scores[i]), 6)]
         best = cells[1:3]
         result = ['unknown', 0] if is_known == 'no' else best
-        return [*result, *best, is_known, known_score, *cells]
+        sure = []
+        if self.level:
+            is_sure = scores[order] >= self.limit * scores.max()
+            names = [self.classes[i] for i in self.kept[order[is_sure]]]
+            sure = [self._name_set(names), BETWEEN.join(names)]
+        return [*result, *best, is_known, known_score, *sure, *cells]
+
+    def restrict(self, path):
+        """Keep the classes in a file, one name per line."""
+        try:
+            lines = path.read_text('utf-8-sig').splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            refuse(f'--among {path}: {error}')
+        names = {*filter(None, map(str.strip, lines))}
+        if unknown := sorted(names - {*self.classes}):
+            refuse(f'--among {path}: the model has no class {unknown[0]!r}')
+        if len(names) < 2:
+            refuse(f'--among {path}: list at least two classes, one per line')
+        labels = [i for i, name in enumerate(self.classes) if name in names]
+        self.kept = np.array(labels)
+
+    def guarantee(self, level):
+        """Calibrate prediction sets as ``predict`` of mmclca does.
+
+        Args:
+            level (int): Share of photos whose set has their class, in percent.
+        """
+        if self.sure is None:
+            refuse(
+                '--sure: the file stores nothing for a guarantee; export '
+                'a model folder that fit has written'
+            )
+        try:
+            ratios, groups = read_ratios(self.sure, self.kept)
+        except Exception as error:  # damaged metadata may raise anything
+            refuse(f'damaged metadata: {type(error).__name__}: {error}')
+        unit, needed = self.sure['unit'], math.ceil(level / (100 - level))
+        _, inverse, counts = np.unique(
+            groups, return_inverse=True, return_counts=True
+        )
+        if len(counts) < needed:
+            refuse(
+                f'{level}% cannot be guaranteed: at least {needed} {unit}s '
+                f'are needed, found {len(counts)}'
+            )
+        # groups have equal weights; the photo to classify is a further one
+        weights = 1 / ((1 + len(counts)) * counts[inverse])
+        order = [i for i in (-ratios).argsort() if not np.isnan(ratios[i])]
+        covered = weights[order].cumsum()
+        position = int((covered < level / 100 - 1e-9).sum())
+        if position == len(order):
+            refuse(
+                f'{level}% cannot be guaranteed: too many classes have one '
+                f'{unit}, which cannot be tested'
+            )
+        self.level, self.limit = level, ratios[order[position]]
+
+    def _name_set(self, names):
+        """Return the only class or coarse class, or all classes."""
+        coarse = {self.sure['coarse_classes'].get(name) for name in names}
+        if len(names) > 1 and len(coarse) == 1 and None not in coarse:
+            return coarse.pop()
+        return BETWEEN.join(names)
 
     def _run(self, image):
         """Return the outputs for an image (H, W, 3), 8-bit, BGR."""
@@ -214,6 +302,22 @@ class Classifier:
         score = float(scores[SCORES.index(self.threshold['score'])])
         is_known = 'yes' if score >= self.threshold['threshold'] else 'no'
         return is_known, round(score, 6)
+
+
+def read_ratios(sure, kept):
+    """Return the ratios (n,) and groups (n,) of stored photos.
+
+    These have the classes ``kept``. A ratio is the probability of the class
+    by the largest one, NaN if the photo was not tested.
+    """
+    labels, groups = np.array(sure['labels']), np.array(sure['groups'])
+    numbers = np.frombuffer(b64decode(sure['probabilities']), '<f4')
+    photos = np.isin(labels, kept)
+    numbers = numbers.reshape(len(labels), -1)[photos][:, kept]
+    numbers = np.maximum(numbers, np.float32(1e-30))
+    positions = np.searchsorted(kept, labels[photos])
+    ratios = numbers[np.arange(len(numbers)), positions] / numbers.max(1)
+    return ratios, groups[photos]
 
 
 def check_preparation(steps, channel_order, mean, std, size):
@@ -333,9 +437,14 @@ def to_8_bits(image):
     return (image >> (bits - 8)).astype(np.uint8)
 
 
-def describe(path, row):
-    """Describe an image by its best classes; flag an unknown one first."""
+def describe(path, row, level=None):
+    """Describe an image by its best classes; flag an unknown one first.
+
+    With a guaranteed ``level``, the answer of its set is the first.
+    """
     _, _, _, _, is_known, known_score, *cells = row
+    if level:
+        answer, _, *cells = cells
     classes = [
         f'{name} {score:.1%}'
         for rank, (name, score) in enumerate(
@@ -346,6 +455,8 @@ def describe(path, row):
     if is_known == 'no':
         classes[0] = f'nearest: {classes[0]}'
         classes.insert(0, f'unknown? (score {known_score:.3f})')
+    if level:
+        classes.insert(0, f'{level}%: {answer}')
     return printable('  '.join([str(path), *classes]))
 
 
@@ -363,7 +474,7 @@ def printable(line):
     )
 
 
-def write(path, rows, number):
+def write(path, rows, number, columns=ANSWER):
     """Write a CSV table with ``number`` classes per photo."""
     keys = ('label', 'name', 'score')
     named = [f'{key}_{rank + 1}' for rank in range(number) for key in keys]
@@ -376,7 +487,7 @@ def write(path, rows, number):
             'w', newline='', encoding=encoding, errors='surrogateescape'
         ) as file:
             writer = csv.writer(file, lineterminator='\n')
-            writer.writerow(['image', *ANSWER, *named, 'error'])
+            writer.writerow(['image', *columns, *named, 'error'])
             writer.writerows(map(to_cell, row) for row in rows)
             file.flush()
             os.fsync(file.fileno())
@@ -406,7 +517,13 @@ def main():
             f'{" ".join(SUFFIXES)}'
         )
     classifier = Classifier(args.model, args.threads)
-    top = min(args.topk, len(classifier.classes))
+    columns = ANSWER
+    if args.among:
+        classifier.restrict(args.among)
+    if args.sure:
+        classifier.guarantee(args.sure)
+        columns += SURE
+    top = min(args.topk, len(classifier.kept))
     rows, unreadable = [], []
     try:
         for path in paths:
@@ -414,14 +531,14 @@ def main():
             row = image is not None and classify(classifier, image, top)
             if row:
                 error = ''
-                print(describe(path, row), flush=True)
+                print(describe(path, row, args.sure), flush=True)
             else:
                 unreadable.append(str(path))
-                row, error = [''] * (len(ANSWER) + 3 * top), 'not read'
+                row, error = [''] * (len(columns) + 3 * top), 'not read'
             rows.append([str(path), *row, error])
     finally:
         if args.out and rows:
-            write(args.out, rows, top)
+            write(args.out, rows, top, columns)
     print(summary(rows, len(unreadable), args.out))
     if unreadable:
         sys.exit('\n  '.join(['Unreadable:', *map(printable, unreadable)]))
