@@ -19,12 +19,12 @@ colors (uint8[h, w, 3] photo) => (float[1, 6] logits)
 }"""
 
 
-def write_small_app(folder, seed=0):
-    """Write the app to ``folder/web``."""
+def write_small_app(folder, seed=0, sure=None):
+    """Write the app to ``folder/web``, ``sure`` is for prediction sets."""
     weight = np.random.default_rng(seed).normal(scale=0.05, size=18)
     numbers = ', '.join(map(str, weight.tolist()))
     file = onnx.parser.parse_model(GRAPH.replace('WEIGHT', numbers))
-    facts = dict(classes=CLASSES, threshold=None)
+    facts = dict(classes=CLASSES, threshold=None, sure=sure)
     facts = {key: json.dumps(fact) for key, fact in facts.items()}
     onnx.helper.set_model_props(file, facts)
     onnx.save(file, folder / 'model.onnx')

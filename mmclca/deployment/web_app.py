@@ -93,6 +93,7 @@ def write_web_app(
         digest=sha256(files[MODEL]).hexdigest()[:12],
         classes=classes,
         threshold=json.loads(metadata['threshold']),
+        sure=json.loads(metadata.get('sure', 'null')),
         about=_describe(len(classes), accuracy),
         runtime={
             file: compute_integrity(content)

@@ -12,8 +12,10 @@ from typing import NamedTuple
 
 from PIL import Image
 
+from mmclca.apis.answers import BETWEEN
 from mmclca.errors import Error
 from mmclca.evaluation.open_set import NEAREST, Threshold
+from mmclca.utils.messages import join_first
 
 from .handlers import shown_problems
 from .loaded_model import LoadedModel, ModelVersion, SimilarPhoto, load_version
@@ -21,6 +23,8 @@ from .markdown import escape_markdown
 from .photos import make_preview, read_photo
 from .prediction import Prediction, classify
 from .uploads import resolve_upload
+
+MAX_NAMES = 6  # classes of a set
 
 
 class SeenPhoto(NamedTuple):
@@ -43,6 +47,8 @@ class Answer:
         preview (Image.Image): The photo.
         seen (SeenPhoto): Model and input.
         verdict (str): Why the class may be unknown, in Markdown.
+        guarantee (str): Classes that may be right, in Markdown; empty if
+            nothing is guaranteed.
         prediction (Prediction): Scores of the classes.
         similar (list[SimilarPhoto] | None): Similar training photos; None
             until they are found.
@@ -51,6 +57,7 @@ class Answer:
     preview: Image.Image
     seen: SeenPhoto
     verdict: str
+    guarantee: str
     prediction: Prediction
     similar: list[SimilarPhoto] | None = None
 
@@ -100,6 +107,7 @@ class IdentifyTab:
             make_preview(Image.fromarray(image[..., ::-1])),
             SeenPhoto(model, packed),
             describe_unknown(prediction, model.inferencer.threshold),
+            describe_set(model, prediction),
             prediction,
         )
 
@@ -119,3 +127,17 @@ def describe_unknown(
         f'**{nearest}**. {score} {prediction.known_score:.3f}, below '
         f'the threshold {threshold.threshold:.3f}.'
     )
+
+
+def describe_set(model: LoadedModel, prediction: Prediction) -> str:
+    """Name the classes that may be right; empty if nothing is guaranteed."""
+    rule = model.set_rule
+    if rule is None:
+        return ''
+    classes = model.inferencer.classes
+    answer = rule.answer(prediction.probabilities, classes)
+    names = answer['sure_set']
+    text = join_first(names, MAX_NAMES, ' or ')
+    if answer['sure_answer'] != BETWEEN.join(names):
+        text = f'{answer["sure_answer"]} ({text})'
+    return f'With {rule.level:g}% guarantee: {escape_markdown(text)}'

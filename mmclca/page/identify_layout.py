@@ -58,7 +58,9 @@ class PhotoComponents:
         return {
             self.photo: answer.preview,
             self.classes: label,
-            self.verdict: answer.verdict,
+            self.verdict: '\n\n'.join(
+                filter(None, [answer.verdict, answer.guarantee])
+            ),
             self.similar: gr.Gallery(visible=False),  # the previous photo's
             self.seen: answer.seen,
         }

@@ -13,6 +13,7 @@ import torch
 from PIL import Image
 
 from mmclca.apis import TokenReductionInferencer
+from mmclca.apis.answers import SetRule, prepare_answers
 from mmclca.apis.gallery import Gallery
 from mmclca.apis.neighbors import Search, look_up
 from mmclca.checkpoints.gate.photo_table import PhotoFiles, PhotoRow
@@ -32,6 +33,7 @@ from .result import describe_result
 from .variants import Variants
 
 NUM_SIMILAR = 8
+SURE = 95  # guaranteed share of photos in percent
 
 
 class ModelVersion(NamedTuple):
@@ -90,6 +92,18 @@ class LoadedModel:
     def variants(self) -> Variants:
         """Token-reduction methods for the model."""
         return Variants(self.inferencer)
+
+    @cached_property
+    def set_rule(self) -> SetRule | None:
+        """Rule for prediction sets; None if nothing is guaranteed."""
+        if self.files is None:
+            return None
+        try:
+            return prepare_answers(
+                self.files.path, self.inferencer.classes, sure=SURE
+            ).rule
+        except Error:  # too few photos, or a model of an earlier version
+            return None
 
     @torch.no_grad()
     def find_similar(self, inputs: torch.Tensor) -> list[SimilarPhoto]:

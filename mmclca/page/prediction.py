@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from math import nan
 
 import cv2
+import numpy as np
 from mmengine.dataset import default_collate
 
 from mmclca.apis import TokenReductionInferencer, best_classes
@@ -23,12 +24,14 @@ class Prediction:
         is_known (bool | None): Whether the class is known; None without a
             threshold.
         known_score (float | None): Score compared with the threshold.
+        probabilities (np.ndarray): Scores of all classes (K,).
         gmacs (float): Cost in billion multiply-accumulates; NaN if not asked.
     """
 
     scores: dict[str, float]
     is_known: bool | None
     known_score: float | None
+    probabilities: np.ndarray
     gmacs: float
 
 
@@ -44,6 +47,7 @@ def classify(
         scores={entry['name']: entry['score'] for entry in best},
         is_known=result['known'],
         known_score=result['known_score'],
+        probabilities=result['pred_scores'],
         gmacs=result['gmacs'] if with_cost else nan,
     )
 

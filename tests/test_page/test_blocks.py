@@ -11,6 +11,7 @@ from small_models import RESMLP
 from tiny_model import write_tiny
 from tiny_run import CLASSES
 
+from mmclca.apis.answers import SetRule
 from mmclca.apis.features import extract_features
 from mmclca.apis.gallery import Gallery
 from mmclca.datasets.photos import LabeledImages
@@ -184,3 +185,20 @@ def test_page_runs_one_event_at_a_time(tab):
     *events, load = build_page(tab).fns.values()
     limits = {(x.concurrency_id, x.concurrency_limit) for x in events}
     assert limits == {('model', 1)} and not load.queue
+
+
+def test_identify_names_the_classes_that_may_be_right(tab, monkeypatch):
+    rule = SetRule(95, 0.0, dict.fromkeys(CLASSES, '*tree'))
+    # in place of the cached property, which needs a model folder
+    monkeypatch.setitem(vars(tab.model), 'set_rule', rule)
+    first, _ = tab.identify(upload(tab.uploads))
+    names = ' or '.join(first.prediction.scores)
+    assert first.guarantee == rf'With 95% guarantee: \*tree ({names})'
+    with gr.Blocks(), gr.Tabs():
+        parts = build_tabs(tab, gr.State()).photo
+    assert parts.show(first)[parts.verdict] == first.guarantee
+    monkeypatch.setitem(vars(tab.model), 'set_rule', SetRule(95, 1.0))
+    first, _ = tab.identify(upload(tab.uploads))
+    assert first.guarantee.endswith(next(iter(first.prediction.scores)))
+    monkeypatch.setitem(vars(tab.model), 'set_rule', None)
+    assert next(tab.identify(upload(tab.uploads))).guarantee == ''

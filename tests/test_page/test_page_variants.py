@@ -196,7 +196,7 @@ def test_patches_and_scores_equal_the_inferencer(evit, leaf):
 
 def test_costs_compare_with_the_model_without_reduction(evit, leaf):
     packed = evit.trained.prepare(leaf)
-    prediction = Prediction({}, None, None, gmacs=0.5)
+    prediction = Prediction({}, None, None, np.ones(1), gmacs=0.5)
     reduced, full = evit.compare_costs(
         Variant('EViT', 0.5), packed, prediction
     )

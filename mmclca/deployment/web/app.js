@@ -6,6 +6,7 @@ import './files.js';
 import { addRow, clearList, extendRow, onListChange, readList, tableOf, TOP }
   from './list.js';
 import { openPhoto, pixelsOf, thumbnail } from './photo.js';
+import { answerOf, calibrate, followTicks, LEVEL } from './sets.js';
 
 const RUNTIME = 'runtime/ort.wasm.bundle.min.js';
 const SHOWN = 50; // photos on the screen; the CSV file has all
@@ -13,7 +14,7 @@ const SCORES = ['max_softmax', 'energy', 'nearest'];
 const WITH_SIMD = new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96,
   0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11]);
 const $ = (id) => document.getElementById(id);
-let facts, ort, session;
+let facts, kept, ort, rule, session;
 
 function make(tag, ...children) {
   const element = document.createElement(tag);
@@ -31,15 +32,35 @@ async function load() {
   facts = await (await fetchExported('model.json')).json().catch(() =>
     fail('model.json: the host sends other content than exported.'));
   document.title = $('name').textContent = facts.name;
-  $('number').textContent = `${facts.classes.length} classes`;
-  $('classes').append(...facts.classes.map((x) => make('li', worded(x))));
-  $('names').hidden = false;
+  listClasses(facts.classes);
   globalThis.WebAssembly?.validate(WITH_SIMD) || fail('This browser has no ' +
     'WebAssembly SIMD: update it, or use another one.');
   const file = await fetchExported(facts.file, facts.integrity);
   session = await start(new Uint8Array(await file.arrayBuffer()));
   $('facts').textContent = facts.about;
   $('camera').disabled = $('files').disabled = false;
+}
+
+/* List the classes with boxes to tick. */
+function listClasses(names) {
+  const boxes = names.map(() =>
+    Object.assign(make('input'), { type: 'checkbox' }));
+  $('classes').append(...names.map((name, i) =>
+    make('li', make('label', boxes[i], ` ${worded(name)}`))));
+  const change = followTicks(names, boxes, (labels, ticked) => {
+    [kept, rule] = [labels, calibrate(facts.sure, labels)];
+    const some = ticked === kept.length && ticked < names.length;
+    $('number').textContent = some ? `${ticked} of ${names.length} classes ` +
+      'can occur here' : `${names.length} classes`;
+    $('guarantee').textContent = rule.limit ? `Names after “${LEVEL}%” have ` +
+      `the right one for ${LEVEL}% of photos like the training photos.` :
+      rule.problem ? `No answers with ${LEVEL}% guarantee: ${rule.problem}` :
+        '';
+  });
+  $('classes').onchange = () => change();
+  $('all').onclick = () => change((box) => { box.checked = true; });
+  $('none').onclick = () => change((box) => { box.checked = false; });
+  $('names').hidden = false;
 }
 
 async function start(model) {
@@ -72,9 +93,17 @@ function answer(logits, nearest) {
   const most = logits.reduce((a, b) => Math.max(a, b));
   const sum = logits.reduce((total, x) => total + Math.exp(x - most), 0);
   const energy = most + Math.log(sum);
-  const scores = Array.from(logits, (x) => Math.exp(x - energy));
-  const best = [...scores.keys()].sort((a, b) => scores[b] - scores[a]);
-  const row = flag([scores[best[0]], energy, nearest]);
+  const all = Array.from(logits, (x) => Math.max(Math.exp(x - energy), 1e-30));
+  const row = flag([Math.exp(most - energy), energy, nearest]);
+  const total = kept.reduce((before, i) => before + all[i], 0);
+  const scores = all.map((x) => x / total); // of the classes that can occur
+  const best = [...kept].sort((a, b) => scores[b] - scores[a]);
+  if (rule.limit) {
+    const within = best.filter((i) =>
+      scores[i] / scores[best[0]] >= rule.limit);
+    Object.assign(row, answerOf(within.map((i) => facts.classes[i]),
+      facts.sure.coarse_classes));
+  }
   for (const i of TOP.slice(0, best.length)) {
     row[`label_${i}`] = best[i - 1];
     row[`name_${i}`] = facts.classes[best[i - 1]];
@@ -146,7 +175,9 @@ function card(picture, row) {
   });
   const title = make('h3', isUnknown ? describeUnknown(row) :
     worded(row.pred_class));
-  const article = make('article', picture, make('div', title,
+  const sure = row.sure_answer ?
+    [make('p', `${LEVEL}%: ${worded(row.sure_answer)}`)] : [];
+  const article = make('article', picture, make('div', title, ...sure,
     make('ol', ...names), make('small', row.image)));
   article.classList.toggle('unknown', isUnknown);
   return article;
