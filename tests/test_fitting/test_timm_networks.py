@@ -9,6 +9,7 @@ from tiny_photos import write_photos, write_weights
 
 import mmclca
 from mmclca.checkpoints.error import CheckpointError
+from mmclca.fitting import FittedModel
 from mmclca.fitting.weights import find_weights
 from mmclca.registry import MODELS
 
@@ -136,5 +137,5 @@ def test_rotary_vit_is_fitted_extended_and_exported(
     fit = ['fit', tmp_path / 'photographs', '--out', tmp_path / 'cheap']
     fit += ['--weights', tmp_path / f'{arch}.pth', '--probe-only']
     assert run(*fit, '--budget', BUDGETS[arch], '--runtime', 'pytorch') == 0
-    model = mmclca.FittedModel(tmp_path / 'cheap').facts['model']
+    model = FittedModel(tmp_path / 'cheap').facts['model']
     assert model['img_size'] < 224
