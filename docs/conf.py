@@ -78,6 +78,8 @@ DESCRIPTIONS = {
     '(out-of-distribution detection), with a stated rate of false alarms.',
     'sure': 'Prediction sets for photos (conformal prediction): name all '
     'classes that may be right, with a stated coverage.',
+    'plants': 'Combine several photos of one plant to one calibrated '
+    'prediction; how much a second and third photo help.',
 }
 SHORT, LENGTH = 30, 160  # letters of a description
 

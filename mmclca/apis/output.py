@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,8 @@ from .neighbors import NEAREST
 
 MAPS = ('kept', 'attribution', 'cls_attention')
 NUMBERS = ('tokens', 'gmacs')
+IMAGE, PLANT = ('image',), ('plant', 'photos', 'images')
+SEPARATOR = ' | '  # between images of a plant
 QUERY = ('image', 'name', 'knn_class', 'knn_score', 'average_precision')
 YES_OR_NO = {True: 'yes', False: 'no', None: ''}
 RESULT, UNKNOWN = ('result', 'confidence'), 'unknown'
@@ -74,14 +77,16 @@ def write_json(
     topk: int = 5,
     with_maps: bool = False,
 ) -> None:
-    """Write results as a JSON list with one entry per image.
+    """Write results as a JSON list with one entry per image or plant.
 
     An entry has ``image``, the values of :func:`get_prediction`, ``classes``
     (see :func:`best_classes`), and ``sure_answer``, ``sure_set``, ``error``,
-    ``tokens`` and ``gmacs`` if the result has them.
+    ``tokens`` and ``gmacs`` if the result has them. For a plant, ``plant``,
+    ``photos`` (their number), ``images`` and ``unreadable`` replace ``image``.
 
     Args:
-        results (Sequence[dict]): Results of :class:`TokenReductionInferencer`.
+        results (Sequence[dict]): Results of :class:`TokenReductionInferencer`,
+            or of :func:`mmclca.apis.plants.combine_results`.
         path (str | Path): The file; its folder is created.
         classes (Sequence[str]): Class names.
         topk (int): Number of classes per image. Defaults to 5.
@@ -90,7 +95,7 @@ def write_json(
     """
     names = (*SURE, 'error', *NUMBERS, *(MAPS if with_maps else ()))
     entries = [
-        dict(image=result['image'])
+        _identify(result)
         | get_prediction(result)
         | dict(classes=best_classes(result, classes, topk))
         | {name: result[name] for name in names if name in result}
@@ -105,20 +110,23 @@ def write_table(
     classes: Sequence[str],
     topk: int = 5,
 ) -> None:
-    """Write results as a table with one row per image, .csv or .xlsx.
+    """Write results as a table with one row per image or plant.
 
-    Columns: ``image``; ``result``, the predicted class or 'unknown';
-    ``confidence``, its probability, 0 for 'unknown'; ``pred_class``,
-    ``pred_score``, ``known`` (yes or no) and ``known_score``, the last two
-    empty without a threshold; ``sure_answer`` and ``sure_set`` if results
-    have them; ``label_1``, ``name_1``, ``score_1`` and so on by rank;
-    ``tokens`` (per layer, separated by spaces) and ``gmacs`` if results have
-    them; ``error``, empty for a readable image.
+    Columns: ``image``, for plants instead ``plant``, ``photos`` (number of
+    combined photos) and ``images`` (their paths, separated by ``|``);
+    ``result``, the predicted class or 'unknown'; ``confidence``, its
+    probability, 0 for 'unknown'; ``pred_class``, ``pred_score``, ``known``
+    (yes or no) and ``known_score``, the last two empty without a threshold;
+    ``sure_answer`` and ``sure_set`` if results have them; ``label_1``,
+    ``name_1``, ``score_1`` and so on by rank; ``tokens`` (per layer, separated
+    by spaces) and ``gmacs`` if results have them; ``error``, empty for a
+    readable image.
 
     Args:
-        results (Sequence[dict]): Results of :class:`TokenReductionInferencer`.
-        path (str | Path): The file; its folder is created. A .xlsx file needs
-            openpyxl.
+        results (Sequence[dict]): Results of :class:`TokenReductionInferencer`,
+            or of :func:`mmclca.apis.plants.combine_results`.
+        path (str | Path): The file, .csv or .xlsx; its folder is created. A
+            .xlsx file needs openpyxl.
         classes (Sequence[str]): Class names.
         topk (int): Number of classes per image. Defaults to 5.
 
@@ -136,7 +144,8 @@ def _rows(results, classes, topk) -> Iterator[list]:
     numbers = [n for n in NUMBERS if any(n in result for result in results)]
     named = [f'{key}_{rank}' for rank in ranks for key in keys]
     sure = [n for n in SURE if any(n in result for result in results)]
-    yield ['image', *RESULT, *PREDICTION, *sure, *named, *numbers, 'error']
+    first = PLANT if any('plant' in result for result in results) else IMAGE
+    yield [*first, *RESULT, *PREDICTION, *sure, *named, *numbers, 'error']
     for result in results:
         best = best_classes(result, classes, topk)
         # sorted by the cells of RESULT, unknown photos come first
@@ -147,7 +156,7 @@ def _rows(results, classes, topk) -> Iterator[list]:
             cells = (
                 [UNKNOWN, 0] if is_unknown else [result['pred_class'], score]
             )
-        row = [result['image'], *cells, *prediction_cells(result)]
+        row = [*_identify_in_cells(result), *cells, *prediction_cells(result)]
         if sure:
             row += [
                 result.get('sure_answer', ''),
@@ -157,7 +166,28 @@ def _rows(results, classes, topk) -> Iterator[list]:
         row += cells + [''] * (len(named) - len(cells))
         cells = [result.get(name, '') for name in numbers]
         row += [' '.join(map(str, x)) if type(x) is list else x for x in cells]
-        yield [*row, result.get('error', '')]
+        error = result.get('error', '')
+        if result.get('unreadable'):
+            images = SEPARATOR.join(map(str, result['unreadable']))
+            error = f'unreadable: {images}'
+        yield [*row, error]
+
+
+def _identify(result: dict) -> dict[str, Any]:
+    """Return the image of a result, or the plant and its images."""
+    if 'plant' not in result:
+        return dict(image=result['image'])
+    images = result['images']
+    plant = dict(plant=result['plant'], photos=len(images), images=images)
+    return plant | dict(unreadable=result['unreadable'])
+
+
+def _identify_in_cells(result: dict) -> list:
+    """Return the cells of the columns ``IMAGE`` or ``PLANT``."""
+    if 'plant' not in result:
+        return [result['image']]
+    images = result['images']
+    return [result['plant'], len(images), SEPARATOR.join(map(str, images))]
 
 
 def dump_json(content, path: str | Path) -> None:

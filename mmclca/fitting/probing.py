@@ -18,6 +18,7 @@ from mmclca.datasets.photos import (
     join_groups,
 )
 from mmclca.evaluation import open_set
+from mmclca.evaluation.fusion import measure_plants
 from mmclca.models.heads import (
     drop_references,
     keep_references,
@@ -49,7 +50,7 @@ def run_probe(plan: Plan, record: FitRecord) -> FitRecord:
 
     Returns:
         FitRecord: The record with ``table``, ``probe``, ``same_days``,
-        ``learning_curve``, ``threshold`` and ``test``.
+        ``plants``, ``learning_curve``, ``threshold`` and ``test``.
     """
     start = time.perf_counter()
     files, training, probe = plan.files, plan.training_photos, plan.probe
@@ -66,6 +67,9 @@ def run_probe(plan: Plan, record: FitRecord) -> FitRecord:
     curve = learning_curve(
         cv, progress=partial(track, description='Learning curve')
     )
+    plants = None
+    if record.is_grouped and training.groups is not None:
+        plants = measure_plants(cv.logits, cv.labels, training.groups)
     seconds = time.perf_counter() - start
     estimate = estimate_accuracy(cv, curve, training.classes, seconds)
     if record.final == 'trained':
@@ -78,6 +82,7 @@ def run_probe(plan: Plan, record: FitRecord) -> FitRecord:
         table=table,
         probe=estimate,
         same_days=same_days,
+        plants=plants,
         learning_curve=curve,
         threshold=write_model(
             plan, probe, views[:, 0], similarities, training.groups

@@ -10,6 +10,7 @@ from mmclca.checkpoints.digests import digest
 from mmclca.checkpoints.gate.json_parsing import parse_record
 from mmclca.datasets.photos import PhotoCheck
 from mmclca.errors import Error
+from mmclca.evaluation.fusion import PlantFigures
 from mmclca.utils.provenance import versions
 from mmclca.version import __version__
 
@@ -82,6 +83,8 @@ class FitRecord:
         same_days (Measurement, optional): Accuracy of the linear probe if
             training and test share days; only if ``probe`` was tested on
             other days.
+        plants (PlantFigures, optional): Linear probe with several photos per
+            plant; only if groups are plants with several photos.
         training (Training, optional): Fine-tuning.
         test (Measurement, optional): Accuracy on photos in val and test.
         final (str, optional): 'probe', or 'trained' if the fine-tuned model
@@ -105,6 +108,7 @@ class FitRecord:
     guarantee: Guarantee | None = None
     learning_curve: list[CurvePoint] = field(default_factory=list)
     same_days: Measurement | None = None
+    plants: PlantFigures | None = None
     training: Training | None = None
     test: Measurement | None = None
     final: Literal['probe', 'trained'] | None = None
@@ -151,7 +155,7 @@ class FitRecord:
         content.pop('call')
         if not photos['spreads']:  # nothing is known
             photos.pop('spreads')
-        for name in ('guarantee', 'same_days'):
+        for name in ('guarantee', 'same_days', 'plants'):
             if content[name] is None:
                 content.pop(name)
         return dict(

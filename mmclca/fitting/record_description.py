@@ -4,6 +4,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from mmclca.evaluation.fusion import PlantFigures
+
 from .accuracy_parts import AccuracyDescription
 from .record import FitRecord
 from .spread_text import describe_coinciding, describe_needed, describe_spreads
@@ -120,12 +122,24 @@ def _describe_further_accuracies(record: FitRecord) -> Iterator[str]:
         yield f'{_name_tested(record)}: {best.describe().summary}'
     if record.same_days:
         yield f'on the same days: {record.same_days.describe().summary}'
+    if record.plants:
+        yield _describe_plants(record.plants)
     if best is probe or probe.accuracy is None:
         return
     method = 'linear probe, cross-validation'
     if record.final == 'trained':
         method = f'before fine-tuning ({method})'
     yield f'{method}: {probe.describe().summary}'
+
+
+def _describe_plants(figures: PlantFigures) -> str:
+    """Describe the accuracy with 1, 2 and so on photos per plant."""
+    numbers = ' / '.join(map(str, range(1, len(figures.accuracies) + 1)))
+    shares = ' / '.join(f'{100 * share:.0f}' for share in figures.accuracies)
+    return (
+        f'with {numbers} photos per plant: {shares}% accuracy on '
+        f'{figures.plants} plants'
+    )
 
 
 def _name_tested(record: FitRecord) -> str:

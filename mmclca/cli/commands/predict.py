@@ -24,7 +24,7 @@ from mmclca.utils.image_suffixes import PHOTO_SUFFIXES
 from mmclca.utils.messages import print_safe, warn
 from mmclca.utils.spreadsheets import NEEDED
 
-from .. import model_files
+from .. import model_files, plants
 from ..arguments import check_file, file_named, positive, whole_number
 from ..listing import Listing
 
@@ -36,12 +36,13 @@ UNSURE = 0.6  # lower scores: more than 4 in 10 predictions are wrong
 
 @dataclass(frozen=True)
 class Job:
-    """Loaded model, images, paths of their pictures, form of answers."""
+    """Loaded model, images, paths of their pictures, answers, plants."""
 
     inferencer: Any
     paths: list[str]
     pictures: list
     answers: Any
+    plants: list[str] | None
 
 
 def add_arguments(parser):
@@ -70,10 +71,12 @@ def add_arguments(parser):
         'file with the classes that can occur here, one name per line',
         type=Path,
     )
+    plants.add_plant_arguments(parser)
     parser.share('--threshold FILE', '--device', '--cfg-options')
 
 
 def check(args):
+    plants.check_plant_arguments(args)
     model_files.check_order(args.checkpoint, args.images)
     weights = [*filter(is_checkpoint, args.images)]
     if weights:
@@ -105,6 +108,7 @@ def prepare(args):
             f'{" ".join(args.images)}: no image found; accepted file types: '
             f'{endings}'
         )
+    names = plants.name_plants(args, paths)
     pictures = [None] * len(paths)
     if args.show_dir:
         pictures = picture_paths(paths, args.show_dir)
@@ -119,7 +123,7 @@ def prepare(args):
         check_reduces(inferencer.model.backbone)
     if args.tokens:
         check_tokens(inferencer.model)
-    return Job(inferencer, paths, pictures, answers)
+    return Job(inferencer, paths, pictures, answers, names)
 
 
 def predict(args, job, results):
@@ -138,7 +142,7 @@ def predict(args, job, results):
 
 
 def write_results(args, classes, results, threshold):
-    """Write ``--out`` and print the best classes per image."""
+    """Write ``--out`` and print the best classes per image or plant."""
     from mmclca.apis import best_classes, write_json, write_table
 
     if args.out and results:
@@ -161,7 +165,7 @@ def write_results(args, classes, results, threshold):
             scores.insert(0, describe_unknown(result, threshold))
         if args.sure:
             scores.insert(0, f'{args.sure}%: {result["sure_answer"]}')
-        print_safe('  '.join([result['image'], *scores]))
+        print_safe('  '.join([plants.describe_source(result), *scores]))
 
 
 def describe_unknown(result, threshold):
@@ -203,9 +207,10 @@ def advise_test(args, classes):
 
 
 def summarize(results, out):
-    """Count classified, unknown, uncertain and unreadable images."""
+    """Count classified, unknown, uncertain and unreadable photos or plants."""
     read = [result for result in results if 'error' not in result]
-    counts = [f'Classified {len(read)} of {len(results)} photos']
+    noun = 'plants' if any('plant' in x for x in results) else 'photos'
+    counts = [f'Classified {len(read)} of {len(results)} {noun}']
     if any(result['known'] is not None for result in read):
         unknown = sum(result['known'] is False for result in read)
         counts.append(f'{unknown} flagged as unknown')
@@ -230,7 +235,8 @@ def main(args):
     finally:
         classes = job.inferencer.classes
         threshold = job.inferencer.threshold
-        write_results(args, classes, results, threshold)
+        rows = plants.combine_plants(args, results, job.plants, job.inferencer)
+        write_results(args, classes, rows, threshold)
     from mmclca.apis.answers import summarize_sets
 
     unread = [result for result in results if 'error' in result]
@@ -242,7 +248,7 @@ def main(args):
             f'{trained} of {len(results)} photos were in training: their '
             'results say nothing about new photos'
         )
-    print_safe(summarize(results, args.out), file=sys.stderr)
+    print_safe(summarize(rows, args.out), file=sys.stderr)
     if args.sure:
         print_safe(summarize_sets(results, args.sure), file=sys.stderr)
     advise_test(args, classes)

@@ -2,7 +2,6 @@
 """Read photos with classes and groups from a folder, table, list or config."""
 
 import os
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,6 +19,7 @@ from .cells import TABLES
 from .labeled_images import SPLITS, LabeledImages, recognize_split
 from .layout import Levels, find_levels
 from .lists import read_labels
+from .plants import match_names
 from .spellings import normalize_name
 from .spreads import separate_classes
 from .table import read_table
@@ -92,24 +92,17 @@ def group_photos(
     Raises:
         Error: If the expression is invalid or does not match a path.
     """
-    try:
-        pattern = re.compile(groups)
-    except re.error as error:
-        raise Error(
-            f'groups={groups!r} is neither a column of the table nor a valid '
-            f'regular expression: {error}'
-        ) from error
     names = [os.path.relpath(path, folder) for path in photos.paths]
-    matches = [pattern.search(Path(name).as_posix()) for name in names]
-    without = [n for n, m in zip(names, matches, strict=True) if not m]
+    posix_names = [Path(name).as_posix() for name in names]
+    matches = match_names(posix_names, groups, 'groups')
+    without = [n for n, m in zip(names, matches, strict=True) if m is None]
     if without:
         raise Error(
             f'groups={groups!r} does not match {len(without)} of '
             f'{len(names)} paths, such as {", ".join(without[:3])}; write an '
             'expression that matches every path, or name a column of the table'
         )
-    first = [(m.groups() and m[1]) or m[0] for m in matches if m]
-    return replace(photos, groups=first)
+    return replace(photos, groups=[m for m in matches if m is not None])
 
 
 def read_folder(

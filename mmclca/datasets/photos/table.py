@@ -126,6 +126,36 @@ def read_table(
     )
 
 
+def read_column(
+    table: Path, folder: Path, title: str
+) -> dict[str, str] | None:
+    """Read the cells of one column by the real path of their file.
+
+    Files are relative to ``folder``, else to the folder of the table; missing
+    ones and empty cells are left out. Return None without such a column.
+
+    Raises:
+        FileNotFoundError: If the table is missing.
+        Error: If the column of files is ambiguous.
+        ImportError: If a package for the format is not installed.
+    """
+    files = FileNames(folder, table.parent)
+    cells, _ = read_cells(table, is_file=files.find)
+    if title not in cells:
+        return None
+    titles = [x for x in cells if x != title]
+    try:
+        file, _ = _find_file_column(titles, cells, files)
+    except Error as error:
+        raise Error(f'{table}: {error}') from error
+    paths = [files.find(name) for name in cells[file]]
+    return {
+        os.path.realpath(path): cell
+        for path, cell in zip(paths, cells[title], strict=True)
+        if path and cell
+    }
+
+
 def _find_files(names: list[str], files: FileNames, table: Path) -> list[str]:
     """Return the absolute paths of the files in a column."""
     path_by_name = {name: files.find(name) for name in names}
@@ -201,9 +231,7 @@ def find_columns(
         Error: If a column is ambiguous; names the title to use.
     """
     titles = [title for title in cells if title != groups]
-    endings = _select_columns(titles, cells, is_image)
-    endings = endings or _select_columns(titles, cells, files.find)
-    file = _select_title(endings or titles, FILE, FILES, cells, 'files')
+    file, endings = _find_file_column(titles, cells, files)
     candidates = [title for title in titles if title not in (file, *endings)]
     splits = [x for x in candidates if split_words(x) in SPLIT_TITLES]
     splits += [x for x in candidates if _is_flag(x, cells)]
@@ -215,6 +243,16 @@ def find_columns(
     candidates = [title for title in candidates if title not in splits]
     label = _select_title(candidates, LABEL, LABELS, cells, 'classes')
     return Columns(file, label, next(iter(splits), None))
+
+
+def _find_file_column(
+    titles: list[str], cells: dict, files: FileNames
+) -> tuple[str, list[str]]:
+    """Return the column of files, and all columns that list files."""
+    endings = _select_columns(titles, cells, is_image)
+    endings = endings or _select_columns(titles, cells, files.find)
+    file = _select_title(endings or titles, FILE, FILES, cells, 'files')
+    return file, endings
 
 
 def _select_columns(
