@@ -35,15 +35,20 @@ class NewPhotos:
     """Photos to add to a model.
 
     Args:
-        folder (Path): Folder with photos of one class.
-        name (str): Name of the class.
-        digests (dict[str, str | None]): SHA-256 of the photos by path, None
-            for unreadable ones.
+        source (Path): Folder or table of the photos, for messages.
+        labels (dict[str, str]): Class by path.
+        digests (dict[str, str | None]): SHA-256 by path, None for unreadable
+            photos.
     """
 
-    folder: Path
-    name: str
+    source: Path
+    labels: dict[str, str]
     digests: dict[str, str | None]
+
+    @property
+    def classes(self) -> list[str]:
+        """Classes of the photos."""
+        return sorted({*self.labels.values()})
 
 
 def add_photos(
@@ -57,13 +62,45 @@ def add_photos(
     if name is None:
         _check_one_class(folder)
     with find_log() as log, files.locked():
-        previous = files.read_complete()
-        for weights in (files.model, files.probe):
-            open_checkpoint(str(weights))  # find damage before any work
-        new = NewPhotos(folder, name or folder.name, _compute_digests(folder))
+        previous = _read_undamaged(files)
+        digests = _compute_digests(folder)
+        name = name or folder.name
+        new = NewPhotos(folder, dict.fromkeys(digests, name), digests)
         if not force:
-            check_name(new.name, previous.photos.classes)
+            check_name(name, previous.photos.classes)
         _add(files, previous, new, log, force, device)
+
+
+def add_labeled_photos(
+    files: FitFolder,
+    labels: Mapping[str, str],
+    source: Path,
+    device: str | None = None,
+) -> None:
+    """Add photos of existing classes to a model, and refit its classifier.
+
+    Args:
+        files (FitFolder): Model folder.
+        labels (Mapping[str, str]): Class by path.
+        source (Path): Table or folder with the labels, for messages.
+        device (str, optional): Device. Defaults to None: a GPU if available.
+
+    Raises:
+        Error: If the model is damaged, or has a photo in another class.
+    """
+    digests = {path: compute_sha256(path) for path in labels}
+    with find_log() as log, files.locked():
+        previous = _read_undamaged(files)
+        new = NewPhotos(source, {**labels}, digests)
+        _add(files, previous, new, log, True, device)
+
+
+def _read_undamaged(files: FitFolder) -> FitRecord:
+    """Read the record of a model whose weights are not damaged."""
+    record = files.read_complete()
+    for weights in (files.model, files.probe):
+        open_checkpoint(str(weights))  # find damage before any work
+    return record
 
 
 def _add(
@@ -82,11 +119,12 @@ def _add(
     images = join_photos(learned, previous, new)
     checked = check_photos(images, photo_files)
     record = previous.with_photos(checked)
-    _check_learned(previous, record, new.name)
+    _check_learned(previous, record, new.classes)
     if record.photos.counts != previous.photos.counts:
         record = _discard_measurements(record)
     else:
-        warning = f'no new photos: the model has all photos of {new.name}'
+        names = join_first(new.classes)
+        warning = f'no new photos: the model has all photos of {names}'
         log.print(console_text.row('Warning', warning))
     files.discard_draft()
     exports = files.list_exports()
@@ -98,7 +136,7 @@ def _add(
     except ConfirmationError:
         files.discard_draft()
         raise
-    log.print_lines(console_text.class_lines(previous, record, new.name))
+    log.print_lines(console_text.class_lines(previous, record, new.classes))
     log.print_lines(
         console_text.saved_lines(files.path, exports, log.is_console)
     )
@@ -140,7 +178,7 @@ def _discard_measurements(record: FitRecord) -> FitRecord:
 def join_photos(
     learned: Sequence[PhotoRow], record: FitRecord, new: NewPhotos
 ) -> LabeledImages:
-    """Add new photos of one class to the photos of a model."""
+    """Add new photos to the photos of a model."""
     _check_class(learned, new)
     paths_in_model = {photo.path for photo in learned}
     digests = {photo.sha256 for photo in learned}
@@ -151,7 +189,7 @@ def join_photos(
     ]
     paths = [photo.path for photo in learned] + added
     names: list[str | None] = [photo.label for photo in learned]
-    names += [new.name] * len(added)
+    names += [new.labels[path] for path in added]
     groups = None
     if learned[0].group:  # each new one is another
         groups = [photo.group for photo in learned] + added
@@ -173,13 +211,13 @@ def _check_class(learned: Sequence[PhotoRow], new: NewPhotos) -> None:
     labels: Mapping[str | None, str] = {x.sha256: x.label for x in learned}
     other_labels = [
         labels[sha256]
-        for sha256 in new.digests.values()
-        if labels.get(sha256, new.name) != new.name
+        for path, sha256 in new.digests.items()
+        if labels.get(sha256, new.labels[path]) != new.labels[path]
     ]
     if other_labels:
         classes = join_first(sorted({*other_labels}), 3)
         raise Error(
-            f'{new.folder}: {len(other_labels)} of {len(new.digests)} photos '
+            f'{new.source}: {len(other_labels)} of {len(new.digests)} photos '
             f'are already in the model as {classes}; remove them, or move '
             'them to the other class and fit again'
         )
@@ -197,12 +235,16 @@ def _check_one_class(folder: Path) -> None:
         )
 
 
-def _check_learned(previous: FitRecord, record: FitRecord, name: str) -> None:
+def _check_learned(
+    previous: FitRecord, record: FitRecord, names: Sequence[str]
+) -> None:
     """Refuse additions without new photos or with a lost class."""
     classes = record.photos.classes
     lost = [x for x in previous.photos.classes if x not in classes]
-    if lost or name not in classes:
+    absent = [name for name in names if name not in classes]
+    if lost or absent:
         result = f'would remove {", ".join(lost)}' if lost else 'no new photos'
         problems = '; '.join(x.describe() for x in record.photos.problems)
         reason = problems or 'photographs.csv has other classes'
+        name = join_first(absent or names)
         raise Error(f'class {name} not added: {result} ({reason})')

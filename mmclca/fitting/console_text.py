@@ -98,19 +98,22 @@ def resumed_training_line(record: FitRecord) -> str:
 
 
 def class_lines(
-    previous: FitRecord, record: FitRecord, name: str
+    previous: FitRecord, record: FitRecord, names: Sequence[str]
 ) -> Iterator[str]:
-    """Compare a model before and after a class was added."""
-    recall = record.estimate.per_class[name]
+    """Compare a model before and after photos of classes were added."""
     before, after = (
         f'{percent(x.estimate.accuracy)} ({len(x.photos.classes)} classes)'
         for x in (previous, record)
     )
-    count = previous.photos.counts.get(name, 0)
-    added = f'{recall.n} photos (previously {count})'
     numbers = (len(x.photos.classes) for x in (previous, record))
     yield row('Classes', ' -> '.join(map(str, numbers)))
-    yield row('Added', f'{name}: {added}, recall {recall.describe()}')
+    label = 'Added'
+    for name in names:
+        recall = record.estimate.per_class[name]
+        count = previous.photos.counts.get(name, 0)
+        added = f'{recall.n} photos (previously {count})'
+        yield row(label, f'{name}: {added}, recall {recall.describe()}')
+        label = ''
     yield row('Accuracy', f'{after}, previously {before}')
 
 
