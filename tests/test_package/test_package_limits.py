@@ -12,6 +12,7 @@ PACKAGE = ROOT / 'mmclca'
 PACKAGES = (  # from the top
     'cli',
     'page',
+    'survey',
     'fitting',
     'sweep',
     'benchmark',
