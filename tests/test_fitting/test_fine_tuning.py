@@ -14,8 +14,10 @@ from tiny_run import CLASSES
 
 import mmclca
 from mmclca.apis import TokenReductionInferencer
+from mmclca.checkpoints.model_folder import ModelFolder
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.engine.hooks import ProgressHook
+from mmclca.evaluation.calibration_file import read_calibration
 from mmclca.fitting import fine_tuning
 
 pytestmark = pytest.mark.slow
@@ -89,12 +91,17 @@ def test_fine_tuned_model_is_kept_if_it_is_more_accurate(
     )
     assert tuple(inferencer.classes) == CLASSES
     assert not [*folder.glob('training/*/*.pth')]
+    calibration = read_calibration(ModelFolder(folder), len(CLASSES))
+    assert len(calibration.labels) == done['finetune_val']['n']
     new = write_photos(folder.parent / 'new', seed=2) / 'elm'
+    assert model.predict(new, sure=80)[0]['sure_set']
     model.add_class(new, 'larch')
     assert model.classes == [*sorted(CLASSES), 'larch']
     after = open_checkpoint(str(folder / 'model.pth'))['state_dict']
     assert torch.equal(after[tuned], weights[tuned])
     assert model.predict(new)[0].keys() >= {'pred_class', 'known'}
+    with pytest.raises(ValueError, match='added after fine-tuning'):
+        model.predict(new, sure=80)
 
 
 def test_network_of_timm_is_fine_tuned(fit, tmp_path):

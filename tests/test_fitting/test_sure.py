@@ -3,16 +3,20 @@
 
 import csv
 import json
+from types import SimpleNamespace
 
 import pytest
 import report_folder
+import torch
 from safetensors.torch import load_file, save_file
 
 from mmclca.apis import TokenReductionInferencer
+from mmclca.apis.probe import LabeledFeatures, out_of_fold
 from mmclca.deployment import pt2
 from mmclca.evaluation.conformal import SetSizes
 from mmclca.export_formats import FORMATS
 from mmclca.fitting import FittedModel
+from mmclca.fitting.calibration import calibrate
 from mmclca.fitting.exporting import export_model
 from mmclca.fitting.guarantee import Guarantee
 from mmclca.fitting.report import write_report
@@ -145,3 +149,22 @@ def test_exported_model_stores_its_calibration(copy, monkeypatch, tmp_path):
     assert (stored['unit'], stored['coarse_classes']) == ('photo', {})
     (copy.folder / 'cv_probabilities.safetensors').unlink()
     assert read_stored() is None
+
+
+@pytest.mark.parametrize(
+    ('across_days', 'groups', 'unit'),
+    [(False, '', 'photo'), (False, 'plant', 'group'), (True, '', 'day')],
+)
+def test_calibration_has_the_groups_of_the_cross_validation(
+    across_days, groups, unit
+):
+    plan = SimpleNamespace(
+        tests_other_days=across_days, options=SimpleNamespace(groups=groups)
+    )
+    labels = [0, 1] * 4
+    names = [*'aabbccdd'] if unit != 'photo' else None
+    data = LabeledFeatures(torch.eye(8), labels, 2, names)
+    calibration = calibrate(plan, out_of_fold(data))
+    assert calibration.unit == unit
+    assert calibration.independent == (8 if names is None else 4)
+    assert calibration.labels.tolist() == labels
