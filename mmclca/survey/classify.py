@@ -74,12 +74,30 @@ def classify_folder(
         FileNotFoundError: If a folder does not exist.
         Error: If the model is damaged, or there are no readable new photos.
     """
-    files, folder = FitFolder.open(model), resolve_folder(photos)
+    files = FitFolder.open(model)
+    folder = resolve_folder(photos)
+    inferencer = TokenReductionInferencer(files.path, device=device)
+    return classify_photos(files, inferencer, folder)
+
+
+def classify_photos(
+    files: FitFolder, inferencer: TokenReductionInferencer, folder: Path
+) -> ClassifiedFolder:
+    """Classify the new photos in a folder by a loaded model.
+
+    Works like :func:`classify_folder`.
+
+    Args:
+        files (FitFolder): Model folder.
+        inferencer (TokenReductionInferencer): Its model.
+        folder (Path): Folder with photos, also in subfolders.
+    """
     learned = files.read_used_photos()
     digests = {photo.sha256 for photo in learned} - {''}
     paths = find_images([folder])
+    if not paths:
+        raise Error(f'{folder} has no photo')
     new = [path for path in paths if compute_sha256(path) not in digests]
-    inferencer = TokenReductionInferencer(files.path, device=device)
     stream = inferencer.stream(new)
     results = [*track(stream, 'Classifying', len(new))]
     readable = [result for result in results if 'error' not in result]

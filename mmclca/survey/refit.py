@@ -14,9 +14,18 @@ from mmclca.fitting.fit_folder import FitFolder
 from .measuring import MeasuredSurvey
 
 
-def check_new_folder(path: str | PathLike) -> None:
-    """Raise an ``Error`` if a path for a new model folder is occupied."""
+def check_new_folder(path: str | PathLike, model: str | PathLike) -> None:
+    """Raise an ``Error`` if a path for a new model is occupied or in a model.
+
+    Args:
+        path (str | Path): Folder for the new model.
+        model (str | Path): Folder of the previous model.
+    """
     folder = Path(path)
+    if Path(model).resolve() in folder.resolve().parents:
+        raise Error(
+            f'{folder} is in the model {model}; choose another `refit`'
+        )
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
         raise Error(f'{folder} already exists; choose another `refit`')
 
@@ -40,11 +49,11 @@ def refit(
         device (str, optional): Device. Defaults to None: a GPU if available.
 
     Raises:
-        Error: If no photo has a class, ``out`` is occupied, or the model
-            folder is damaged.
+        Error: If no photo has a class, ``out`` is occupied or in ``model``,
+            or the model folder is damaged.
         OSError: If a file cannot be written.
     """
-    check_new_folder(out)
+    check_new_folder(out, model)
     if not survey.labels:
         raise Error(
             f'{survey.table.source} has no label of a class, so there is '

@@ -148,6 +148,8 @@ def test_photos_added_after_the_draw_are_noted(place, run, table):
         ('new --labels gone.csv', 'gone.csv does not exist'),
         ('new --labels survey.csv', '3 labels for 12 drawn photos'),
         ('new --labels survey.csv --refit model', 'choose another --refit'),
+        ('new --labels survey.csv --refit model/new', 'is in the model'),
+        ('model --out s.csv', 'has no photo'),
         ('new --labels survey.csv --out survey.csv', 'replace the labels'),
         ('new --out survey.csv', 'already has 3 labels; choose another --out'),
     ],

@@ -106,7 +106,7 @@ def measure(args, out):
             write_counts,
         )
     if args.refit:
-        check_new_folder(args.refit)
+        check_new_folder(args.refit, args.folder)
     with model_files.quiet():
         survey = measure_survey(
             args.folder, args.photos, args.labels, args.device
