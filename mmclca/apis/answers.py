@@ -207,5 +207,7 @@ def summarize_sets(results: Sequence[dict], level: float) -> str:
         for result in results
         if 'sure_set' in result
     )
-    parts = [f'{kind} for {number}' for kind, number in counts.most_common()]
+    parts = [
+        f'{answer} for {number}' for answer, number in counts.most_common()
+    ]
     return f'With {level:g}% guarantee: {", ".join(parts)}'

@@ -1,11 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Write and read cv_probabilities.safetensors of a model folder.
+"""Write and read cv_probabilities.safetensors in a model folder.
 
-Its tensors have one row per training photo, in the order of photographs.csv:
+Its tensors have one row per training photo, ordered as in photographs.csv:
 ``probabilities`` (N, K), NaN if a photo was not tested, ``labels`` (N,) and
 ``groups`` (N,). If the fine-tuned model was kept, ``held_out`` (M,) are the
-positions of the photos held out, and ``held_out_probabilities`` (M, K) are
-those of a model fine-tuned without them.
+positions where photos were held out, and ``held_out_probabilities`` (M, K)
+come from a model fine-tuned without them.
 """
 
 from dataclasses import dataclass, replace
@@ -44,7 +44,7 @@ class HeldOut:
     probabilities: Tensor
 
     def calibrate(self, calibration: Calibration) -> Calibration:
-        """Replace the calibration of a linear probe."""
+        """Replace a calibration by cross-validation."""
         return replace(
             calibration,
             probabilities=self.probabilities,
@@ -56,7 +56,7 @@ class HeldOut:
 def write_calibration(
     path: Path, calibration: Calibration, held_out: HeldOut | None = None
 ) -> None:
-    """Write the calibration of a linear probe, and that of fine-tuning."""
+    """Write calibrations by cross-validation and by held-out photos."""
     tensors = dict(
         probabilities=calibration.probabilities,
         labels=calibration.labels,
@@ -70,14 +70,14 @@ def write_calibration(
 
 
 def read_calibration(folder: ModelFolder, num_classes: int) -> Calibration:
-    """Read the calibration of the model in a folder.
+    """Read the calibration for the model in a folder.
 
     Args:
         folder (ModelFolder): The folder.
-        num_classes (int): Number of classes of the model.
+        num_classes (int): Class count in the model.
 
     Raises:
-        Error: If the file is missing, damaged, a link or of an earlier
+        Error: If the file is missing, damaged, a link or from an earlier
             version, or if photos were added after fine-tuning.
     """
     path = folder.cv_probabilities
@@ -108,7 +108,7 @@ def read_calibration(folder: ModelFolder, num_classes: int) -> Calibration:
 def _parse(
     tensors: dict[str, Tensor], metadata: dict[str, str], num_classes: int
 ) -> Calibration:
-    """Check all values, and select those of the saved model.
+    """Check all values, and select those for the saved model.
 
     Raises:
         Error: If a tensor is missing or has a wrong shape or value.

@@ -1,26 +1,25 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Prediction sets that contain the class at a given level, such as 95%.
 
-The sets are cross-conformal (V. Vovk, `Cross-conformal predictors
-<https://arxiv.org/abs/1208.0806>`_, 2015, section 3; R. F. Barber et al.,
-`Predictive inference with the jackknife+ <https://arxiv.org/abs/1905.02928>`_,
-2021, section 4, CV+; for classes Y. Romano et al., `Classification with Valid
-and Adaptive Coverage <https://arxiv.org/abs/2006.02544>`_, 2020, section 3.2):
-each photo has a score from a model trained without it. With the scores of the
-fold models for a new photo, the coverage is at least ``1 - 2 * alpha``, less a
-term that vanishes with many photos per fold (Barber et al., theorem 4). Here a
-new photo has the score of the final model, trained on all photos, so that one
-model is enough. For this, coverage is measured, not proven.
+The sets are cross-conformal: V. Vovk, `Cross-conformal predictors
+<https://arxiv.org/abs/1208.0806>`_ (2015); R. F. Barber et al., `Predictive
+inference with the jackknife+ <https://arxiv.org/abs/1905.02928>`_ (2021), CV+;
+Y. Romano et al., `Classification with Valid and Adaptive Coverage
+<https://arxiv.org/abs/2006.02544>`_ (2020), for classes. Each photo has a
+score from a model trained without it. If the fold models score a new photo,
+the coverage is at least ``1 - 2 * alpha``, less a term that vanishes with many
+photos per fold (Barber et al., theorem 4). Here a new photo is scored by the
+final model, trained on all photos, so that one model is enough. For this,
+coverage is measured, not proven.
 
-The score is the probability of a class divided by the largest one
-(H. Papadopoulos et al., `Conformal Prediction with Neural Networks
-<https://doi.org/10.1109/ICTAI.2007.47>`_, 2007, section 4). So no set is
-empty, and a restriction to some classes does not change the ratio of two
-classes.
+The score is a class probability divided by the largest one, close to that of
+H. Papadopoulos et al., `Conformal Prediction with Neural Networks
+<https://doi.org/10.1109/ICTAI.2007.47>`_ (2007). So no set is empty, and a
+restriction to some classes does not change the ratio between two classes.
 
-With groups, such as plants, a new photo is of a new group. Groups have equal
-weights (Y. Lee, R. F. Barber and R. Willett, `Distribution-free inference with
-hierarchical data <https://arxiv.org/abs/2306.06342>`_, 2023, section 3).
+With groups, such as plants, a new photo belongs to a new group, and groups
+have equal weights: Y. Lee, R. F. Barber and R. Willett, `Distribution-free
+inference with hierarchical data <https://arxiv.org/abs/2306.06342>`_ (2023).
 """
 
 import math
@@ -37,7 +36,7 @@ UNITS = ('photo', 'group', 'day')  # what is exchangeable with a new one
 
 
 def count_needed(level: float) -> int:
-    """Return the smallest number of photos or groups for a level in percent.
+    """Return how many photos or groups a level in percent needs.
 
     With n of them, the best level is n / (n + 1).
     """
@@ -50,7 +49,7 @@ def compute_ratios(probabilities: Tensor) -> Tensor:
 
 
 def predict_sets(probabilities: Tensor, threshold: float) -> Tensor:
-    """Return whether classes are in the set of a photo, (..., K)."""
+    """Return whether classes are in the prediction set, (..., K)."""
     return compute_ratios(probabilities) >= threshold
 
 
@@ -62,9 +61,9 @@ class Calibration:
         probabilities (Tensor): Class probabilities (N, K), NaN for photos
             that were not tested. These count as never covered.
         labels (Tensor): Labels (N,).
-        groups (Tensor): Numbers of the groups (N,), such as plants; all
-            different without groups.
-        unit (str): What new photos are new of: 'photo', 'group' or 'day'.
+        groups (Tensor): Group numbers (N,), such as plants; all different
+            without groups.
+        unit (str): What each group is: 'photo', 'group' or 'day'.
     """
 
     probabilities: Tensor
@@ -74,7 +73,7 @@ class Calibration:
 
     @property
     def independent(self) -> int:
-        """Number of groups."""
+        """Group count."""
         return len(self.groups.unique())
 
     def select(self, photos: Tensor) -> 'Calibration':
@@ -102,7 +101,7 @@ class Calibration:
         )
 
     def find_threshold(self, level: float) -> float:
-        """Return the smallest ratio of classes in a set.
+        """Return the smallest ratio within a prediction set.
 
         Args:
             level (float): Share of photos whose set contains the class, in
@@ -144,11 +143,11 @@ class Calibration:
     def measure_sizes(
         self, threshold: float, coarse: Sequence[int] | None = None
     ) -> 'SetSizes':
-        """Measure the sets of tested photos.
+        """Measure the prediction sets for tested photos.
 
         Args:
             threshold (float): Smallest ratio in a set.
-            coarse (Sequence[int], optional): Coarse label of each class (K,).
+            coarse (Sequence[int], optional): Coarse label per class (K,).
                 Defaults to None: all classes differ.
         """
         is_tested = ~self.probabilities.isnan().any(1)
@@ -164,25 +163,25 @@ class Calibration:
             is_coarse &= smallest == largest
         return SetSizes(
             mean=float(sizes.double().mean()),
-            one=float((sizes == 1).double().mean()),
-            two=float((sizes == 2).double().mean()),
-            coarse=float(is_coarse.double().mean()),
+            one_class=float((sizes == 1).double().mean()),
+            two_classes=float((sizes == 2).double().mean()),
+            coarse_class=float(is_coarse.double().mean()),
         )
 
 
 @dataclass(frozen=True)
 class SetSizes:
-    """Sizes of prediction sets.
+    """Prediction set sizes.
 
     Args:
-        mean (float): Mean number of classes.
-        one (float): Share of photos with one class, 0 to 1.
-        two (float): Share of photos with two classes.
-        coarse (float): Share of photos with several classes, all of one
-            coarse class.
+        mean (float): Mean class count.
+        one_class (float): Share of photos with one class, 0 to 1.
+        two_classes (float): Share of photos with two classes.
+        coarse_class (float): Share of photos with several classes, all in
+            one coarse class.
     """
 
     mean: float
-    one: float
-    two: float
-    coarse: float
+    one_class: float
+    two_classes: float
+    coarse_class: float

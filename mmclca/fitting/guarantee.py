@@ -35,11 +35,13 @@ class Guarantee:
         if self.sizes is None:
             return Description((self.problem,))
         parts = [
-            f'one class for {about(self.sizes.one)} of photos',
-            f'two for {about(self.sizes.two)}',
+            f'one class for {about(self.sizes.one_class)} of photos',
+            f'two for {about(self.sizes.two_classes)}',
         ]
         if self.coarse_classes:
-            parts.append(f'one coarse class for {about(self.sizes.coarse)}')
+            parts.append(
+                f'one coarse class for {about(self.sizes.coarse_class)}'
+            )
         return Description(
             (f'with {self.level}% guarantee: {", ".join(parts)}',),
             'The guarantee: of photos like the training photos, this share '

@@ -137,7 +137,7 @@ def describe_set(model: LoadedModel, prediction: Prediction) -> str:
     classes = model.inferencer.classes
     answer = rule.answer(prediction.probabilities, classes)
     names = answer['sure_set']
-    text = join_first(names, MAX_NAMES, ' or ')
+    joined = join_first(names, MAX_NAMES, ' or ')
     if answer['sure_answer'] != BETWEEN.join(names):
-        text = f'{answer["sure_answer"]} ({text})'
-    return f'With {rule.level:g}% guarantee: {escape_markdown(text)}'
+        joined = f'{answer["sure_answer"]} ({joined})'
+    return f'With {rule.level:g}% guarantee: {escape_markdown(joined)}'

@@ -103,10 +103,10 @@ def test_sizes_count_classes_and_coarse_classes():
     calibration = Calibration(probabilities, labels, torch.arange(4))
     sizes = calibration.measure_sizes(0.5, [0, 0, 1])
     assert np.allclose(
-        [sizes.one, sizes.two, sizes.coarse, sizes.mean],
+        [sizes.one_class, sizes.two_classes, sizes.coarse_class, sizes.mean],
         [1 / 3, 2 / 3, 1 / 3, 5 / 3],
     )
-    assert calibration.measure_sizes(0.5).coarse == 0
+    assert calibration.measure_sizes(0.5).coarse_class == 0
 
 
 @pytest.fixture

@@ -110,7 +110,9 @@ def test_predict_refuses_sets_of_an_earlier_model_folder(copy, place):
 
 
 def test_guarantee_describes_one_two_and_coarse_classes():
-    sizes = SetSizes(mean=1.7, one=0.62, two=0.2, coarse=0.1)
+    sizes = SetSizes(
+        mean=1.7, one_class=0.62, two_classes=0.2, coarse_class=0.1
+    )
     guarantee = Guarantee(95, 'photo', 60, sizes)
     assert guarantee.describe().lines == (
         'with 95% guarantee: one class for 62% of photos, two for 20%',
@@ -120,7 +122,7 @@ def test_guarantee_describes_one_two_and_coarse_classes():
 
 
 def test_report_states_the_guarantee(tmp_path):
-    sizes = dict(mean=1.7, one=0.62, two=0.2, coarse=0.1)
+    sizes = dict(mean=1.7, one_class=0.62, two_classes=0.2, coarse_class=0.1)
     report_folder.write_folder(
         tmp_path,
         guarantee=dict(level=95, unit='photo', number=60, sizes=sizes),

@@ -189,7 +189,7 @@ def describe(sets, fitted, new):
         size=float(sizes.mean()),
         one=float((sizes == 1).double().mean()),
         two=float((sizes == 2).double().mean()),
-        one_expected=expected.one,
+        one_expected=expected.one_class,
         accuracy=float(right.double().mean()),
     )
 
