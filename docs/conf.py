@@ -76,6 +76,8 @@ DESCRIPTIONS = {
     'token reduction and cross-layer cache aggregation (CLCA).',
     'unknown_classes': 'Flag photos of none of your classes '
     '(out-of-distribution detection), with a stated rate of false alarms.',
+    'new_photos': 'Detect new photos that differ from the training photos '
+    '(dataset shift), with a two-sample test and its measured power.',
     'sure': 'Prediction sets for photos (conformal prediction): name all '
     'classes that may be right, with a stated coverage.',
     'plants': 'Combine several photos of one plant to one calibrated '

@@ -23,6 +23,7 @@ from mmclca.utils.spreadsheets import write_sheet
 
 from .accuracy_parts import ClassRecall, Measurement
 from .fit_folder import FitFolder
+from .new_photos import describe_shift
 from .record import FitRecord
 
 COLUMNS = ('image', 'class', 'correct', 'pred_class', 'pred_score', 'known')
@@ -93,11 +94,14 @@ class FolderTest:
         record (FitRecord): Record of the model.
         photos (SortedPhotos): Sorted photos.
         tested (list[ClassifiedPhoto]): All predictions.
+        shift (str): Warning if the photos differ from the training photos.
+            Defaults to ''.
     """
 
     record: FitRecord
     photos: SortedPhotos
     tested: list[ClassifiedPhoto]
+    shift: str = ''
 
     @cached_property
     def counted(self) -> list[ClassifiedPhoto]:
@@ -193,7 +197,25 @@ def measure_sorted_folder(
         'Classifying',
         len(photos.paths),
     )
-    return FolderTest(record, photos, list(tested))
+    test = FolderTest(record, photos, list(tested))
+    return add_shift(test, files, inferencer)
+
+
+def add_shift(
+    test: FolderTest, files: FitFolder, inferencer: TokenReductionInferencer
+) -> FolderTest:
+    """Compare the photos of a test with the training photos of its model.
+
+    Args:
+        test (FolderTest): The test.
+        files (FitFolder): Model folder.
+        inferencer (TokenReductionInferencer): Its loaded model.
+    """
+    new = [photo.result for photo in test.tested if not photo.in_training]
+    consequence = 'the promised accuracy may not hold for them'
+    return replace(
+        test, shift=describe_shift(files, inferencer, new, consequence)
+    )
 
 
 def classify_sorted(

@@ -52,6 +52,7 @@ def folder_test_rows(test: FolderTest) -> list[LabeledLines]:
         LabeledLines('Data', [tested]),
         LabeledLines('Skipped', list(_describe_skipped(test))),
         LabeledLines('Warning', list(_describe_trained(test))),
+        LabeledLines('Warning', [test.shift] if test.shift else []),
         LabeledLines(
             'Result', [f'{accuracy} on {plural(measured.n, "photo")}']
         ),

@@ -14,6 +14,7 @@ from mmclca.errors import Error
 from mmclca.fitting.sorted_folder import (
     ClassifiedPhoto,
     FolderTest,
+    add_shift,
     classify_sorted,
     sort_photos,
 )
@@ -128,6 +129,7 @@ def measure_folder(
             total = len(photos.paths)
             yield AccuracyView(f'Classified {len(tested)} of {total} photos')
     test = FolderTest(record, photos, tested)
+    test = add_shift(test, model.files, model.inferencer)
     test.write(table)
     yield AccuracyView(result=describe_test(test, notes), table=table)
 

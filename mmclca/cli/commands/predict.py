@@ -178,16 +178,30 @@ def describe_unknown(result, threshold):
     return f'unknown? ({name} {comparison})'
 
 
-def count_trained(args, results):
-    """Count photos that were used to train a fitted model."""
+def warn_of_photos(args, inferencer, results):
+    """Warn of photos that a fitted model has seen, or that differ."""
     from mmclca.checkpoints.gate.photo_table import compute_sha256
+    from mmclca.fitting.new_photos import describe_shift
 
     if not is_fitted(args.checkpoint):
-        return 0
-    digests = ModelFolder.open(args.checkpoint).read_used_digests()
-    paths = [result['image'] for result in results if 'error' not in result]
-    files = filter(os.path.isfile, paths) if digests else ()
-    return sum(compute_sha256(x) in digests for x in files)
+        return
+    folder = ModelFolder.open(args.checkpoint)
+    digests = folder.read_used_digests()
+    read = [result for result in results if 'error' not in result]
+    new = [
+        result
+        for result in read
+        if not os.path.isfile(result['image'])
+        or compute_sha256(result['image']) not in digests
+    ]
+    if trained := len(read) - len(new):
+        warn(
+            f'{trained} of {len(results)} photos were in training: their '
+            'results say nothing about new photos'
+        )
+    consequence = 'accuracy is probably lower; `survey` measures it'
+    if shift := describe_shift(folder, inferencer, new, consequence):
+        warn(shift)
 
 
 def advise_test(args, classes):
@@ -242,12 +256,7 @@ def main(args):
     unread = [result for result in results if 'error' in result]
     for result in unread:
         warn(f'{result["image"]} is unreadable: {result["error"]}')
-    trained = count_trained(args, results)
-    if trained:
-        warn(
-            f'{trained} of {len(results)} photos were in training: their '
-            'results say nothing about new photos'
-        )
+    warn_of_photos(args, job.inferencer, results)
     print_safe(summarize(rows, args.out), file=sys.stderr)
     if args.sure:
         print_safe(summarize_sets(results, args.sure), file=sys.stderr)

@@ -16,6 +16,8 @@ from mmclca.utils.messages import check_choice, check_integer
 from .base import last_linear
 from .layer_heads import LayerFusionHead
 
+MAX_ROWS = 512  # images compared with all others at once
+
 
 def nearest_cosine(references: Tensor, features: Tensor) -> Tensor:
     """Return the cosine similarity to the nearest reference, (B,).
@@ -45,6 +47,28 @@ def nearest_of_others(features: Tensor, splits: Sequence[tuple]) -> Tensor:
     for row, (references, compared) in zip(similarity, splits, strict=True):
         row[compared] = nearest_cosine(unit[references], unit[compared])
     return similarity
+
+
+def nearest_of_other_groups(
+    features: Tensor, groups: Tensor, images: Tensor
+) -> Tensor:
+    """Compute the cosine similarity to the nearest image of another group.
+
+    Args:
+        features (Tensor): Features of N images, (N, D).
+        groups (Tensor): Numbers of their groups (N,).
+        images (Tensor): Positions of the compared images (M,).
+
+    Returns:
+        Tensor: Similarities (M,), minus infinity without another group.
+    """
+    unit = F.normalize(features, dim=1)
+    nearest = []
+    for rows in images.split(MAX_ROWS):
+        similarity = unit[rows] @ unit.T
+        similarity[groups[rows, None] == groups] = -torch.inf
+        nearest.append(similarity.amax(1))
+    return torch.cat(nearest)
 
 
 class NearestHead(nn.Module):

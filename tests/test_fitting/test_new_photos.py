@@ -1,0 +1,106 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Warning of photos that differ from the training photos."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import load_file, save_file
+
+from mmclca.apis import TokenReductionInferencer
+from mmclca.checkpoints import checksums
+from mmclca.checkpoints.model_folder import ModelFolder
+from mmclca.evaluation.shift import ScoredPhotos
+from mmclca.fitting import new_photos
+
+DIFFER = 'differ from the training photos (p < 0.0'
+
+
+@pytest.fixture
+def noise(tmp_path):
+    """Write photos of noise into a folder for each class."""
+
+    def noise(classes, per_class):
+        random = np.random.RandomState(0)
+        for name in classes:
+            (tmp_path / 'noise' / name).mkdir(parents=True)
+            for number in range(per_class):
+                pixels = random.randint(0, 256, (64, 64, 3), np.uint8)
+                file = tmp_path / 'noise' / name / f'{number}.png'
+                Image.fromarray(pixels).save(file)
+        return tmp_path / 'noise'
+
+    return noise
+
+
+def test_predict_and_test_warn_if_photos_differ(copy, noise, run, capsys):
+    folder = noise(copy.classes, 4)
+    run('predict', copy.folder, folder)
+    assert DIFFER in capsys.readouterr().err
+    run('test', copy.folder, folder)
+    assert DIFFER in capsys.readouterr().out
+
+
+def test_training_photos_and_copies_do_not_count(
+    copy, place, noise, run, capsys
+):
+    photo = noise(copy.classes[:1], 1) / copy.classes[0] / '0.png'
+    copies = [photo.with_name(f'copy{i}.png') for i in range(12)]
+    for file in copies:
+        shutil.copy(photo, file)
+    trained = place / 'photographs/train'
+    run('predict', copy.folder, trained, *copies)
+    printed = capsys.readouterr().err
+    assert 'were in training' in printed and DIFFER not in printed
+
+
+def test_fewer_than_ten_photos_are_not_compared(copy, noise, run, capsys):
+    run('predict', copy.folder, noise(copy.classes[:3], 3))
+    assert DIFFER not in capsys.readouterr().err
+
+
+def test_photos_like_the_training_photos_give_no_warning(
+    copy, place, run, capsys
+):
+    run('predict', copy.folder, place / 'new')
+    assert 'training' not in capsys.readouterr().err
+
+
+def test_fine_tuned_models_are_not_compared(copy, noise, run, capsys):
+    record = json.loads(copy.folder.joinpath('fit.json').read_text())
+    record.pop(checksums.KEY)
+    record['final'] = 'trained'
+    copy.folder.joinpath('fit.json').write_text(json.dumps(record))
+    run('predict', copy.folder, noise(copy.classes, 4))
+    assert DIFFER not in capsys.readouterr().err
+
+
+def test_folder_of_an_earlier_version_needs_a_new_fit(
+    copy, noise, run, capsys
+):
+    file = copy.folder / 'cv_probabilities.safetensors'
+    tensors = load_file(file)
+    tensors.pop('groups')
+    save_file(tensors, file)
+    assert not run('predict', copy.folder, noise(copy.classes, 4))
+    printed = capsys.readouterr().err
+    assert 'not compared' in printed and 'fit again' in printed
+
+
+def test_training_photos_have_the_classes_that_can_occur(copy, monkeypatch):
+    inferencer = TokenReductionInferencer(copy.folder)
+    head, folder = inferencer.model.head, ModelFolder(copy.folder)
+    possible = torch.full((1, len(copy.classes)), 0.5)
+    possible[:, 2:] = torch.nan
+    new = ScoredPhotos(possible, torch.ones(1))
+    scored = new_photos.score_training_photos(folder, head, new)
+    assert len(scored.similarities) == 2 * 4  # two classes
+    assert (scored.similarities < 1).all()
+    assert scored.probabilities.isnan()[:, 2:].all()
+    assert not scored.probabilities.isnan()[:, :2].any()
+    monkeypatch.setattr(new_photos, 'MAX_COMPARED', 5)
+    scored = new_photos.score_training_photos(folder, head, new)
+    assert len(scored.similarities) == 5
