@@ -5,13 +5,12 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
-from mmclca.checkpoints.model_folder import is_fitted
 from mmclca.errors import Error
 from mmclca.utils.messages import join_first, print_safe, warn
 
+DEFAULT = 'default; fit with --groups measures it if plants have photos'
 PER_PHOTO = ('sure', 'tokens')  # options for results of single photos
 
 
@@ -80,18 +79,20 @@ def combine_plants(
     if plants is None or not results:
         return results
     from mmclca.apis.plants import combine_results
+    from mmclca.fitting.plants import read_dependence
 
-    dependence, source = read_dependence(args.checkpoint)
+    dependence = read_dependence(args.checkpoint)
+    source = 'measured by fit' if dependence.is_measured else DEFAULT
     print_safe(
-        f'Photos of a plant are combined with dependence {dependence:.2f} '
-        f'({source})',
+        f'Photos of a plant are combined with dependence '
+        f'{dependence.value:.2f} ({source})',
         file=sys.stderr,
     )
     return combine_results(
         results,
         plants[: len(results)],
         inferencer.classes,
-        dependence,
+        dependence.value,
         inferencer.threshold,
     )
 
@@ -102,20 +103,3 @@ def describe_source(result: dict) -> str:
         return result['image']
     number = len(result['images'])
     return f'{result["plant"]} ({number} photo{"s" * (number != 1)})'
-
-
-def read_dependence(checkpoint: str) -> tuple[float, str]:
-    """Return the dependence of the photos of a plant, and its source."""
-    from mmclca.evaluation.fusion import DEPENDENCE
-
-    default = 'default; fit with --groups measures it if plants have photos'
-    if not is_fitted(checkpoint):
-        return DEPENDENCE, default
-    from mmclca.fitting.fit_folder import FitFolder
-
-    figures = None
-    with suppress(OSError, Error):  # no record, or a damaged one
-        figures = FitFolder.open(checkpoint).read().plants
-    if figures is None:
-        return DEPENDENCE, default
-    return figures.dependence, 'measured by fit'

@@ -7,6 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from mmclca.evaluation.fusion import DEPENDENCE
 from mmclca.utils.files import replace_bytes
 
 from .onnx_file import OLDEST_OPSET, export_source
@@ -94,6 +95,7 @@ def write_web_app(
         classes=classes,
         threshold=json.loads(metadata['threshold']),
         sure=json.loads(metadata.get('sure', 'null')),
+        dependence=json.loads(metadata.get('dependence', f'{DEPENDENCE}')),
         about=_describe(len(classes), accuracy),
         runtime={
             file: compute_integrity(content)

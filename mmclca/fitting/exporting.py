@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Export of a model folder or checkpoint in any format."""
 
+import json
 from dataclasses import asdict
 from glob import escape
 from importlib import import_module
@@ -26,6 +27,7 @@ from mmclca.export_formats import ExportFormat
 from mmclca.utils.files import remove_partial_files
 
 from .fit_folder import FitFolder
+from .plants import read_dependence
 from .record_description import describe_record
 
 
@@ -76,7 +78,8 @@ def export_model(
             inferencer.classes,
             threshold,
             _describe_sets(checkpoint, len(inferencer.classes)),
-        ),
+        )
+        | dict(dependence=json.dumps(read_dependence(checkpoint).value)),
         describe=lambda: describe_model(checkpoint),
         compare=compare,
     )

@@ -11,7 +11,7 @@ from small_web_app import CLASSES, write_small_app
 
 from mmclca.deployment import web_app
 
-LARGEST = 880  # lines of HTML, CSS and JavaScript
+LARGEST = 920  # lines of HTML, CSS and JavaScript
 
 
 @pytest.fixture
@@ -67,5 +67,5 @@ def test_sources_keep_their_line_limit():
     written = '.html', '.css', '.js'
     files = [x for x in web_app._SOURCES.glob('*.*') if x.suffix in written]
     lines = [line for x in files for line in x.read_text().splitlines()]
-    assert len(files) == 8 and len(lines) <= LARGEST
+    assert len(files) == 9 and len(lines) <= LARGEST
     assert max(map(len, lines)) <= 79

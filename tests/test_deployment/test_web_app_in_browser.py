@@ -158,8 +158,9 @@ def test_app_is_used_on_a_phone_and_by_keyboard(app, chromium):
     with opened(chromium, address) as (page, _):
         drive.identify(page, folder / 'a.png')
         assert page.evaluate('document.documentElement.scrollWidth') == 360
-        names = 'number', 'camera', 'files', 'position', 'export', 'clear'
-        for name in names:
+        # the button of the photo, for its plant, has no name
+        names = ('number', 'camera', 'files', 'position', '', 'export')
+        for name in (*names, 'clear'):
             page.keyboard.press('Tab')
             assert page.evaluate('document.activeElement.id') == name
         page.on('dialog', lambda dialog: dialog.accept())

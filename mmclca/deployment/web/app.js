@@ -6,6 +6,7 @@ import './files.js';
 import { addRow, clearList, extendRow, onListChange, readList, tableOf, TOP }
   from './list.js';
 import { openPhoto, pixelsOf, thumbnail } from './photo.js';
+import { combineLogits, energyOf, meanScores } from './plant.js';
 import { answerOf, calibrate, followTicks, LEVEL } from './sets.js';
 
 const RUNTIME = 'runtime/ort.wasm.bundle.min.js';
@@ -86,19 +87,19 @@ async function run({ pixels, width, height }) {
     fail('the model failed: close other apps, or choose a smaller photo.'));
   logits.data.every(Number.isFinite) ||
     fail('the model gives no numbers: update the browser.');
-  return answer(logits.data, nearest?.data[0]);
+  return { logits: logits.data, nearest: nearest?.data[0] };
 }
 
-function answer(logits, nearest) {
-  const most = logits.reduce((a, b) => Math.max(a, b));
-  const sum = logits.reduce((total, x) => total + Math.exp(x - most), 0);
-  const energy = most + Math.log(sum);
-  const all = Array.from(logits, (x) => Math.max(Math.exp(x - energy), 1e-30));
-  const row = flag([Math.exp(most - energy), energy, nearest]);
+/* Return the answer for one or several photos of a plant. */
+function answer(photos) {
+  const logits = combineLogits(photos, facts.dependence);
+  const energy = energyOf(logits);
+  const all = logits.map((x) => Math.max(Math.exp(x - energy), 1e-30));
+  const row = flag(meanScores(photos));
   const total = kept.reduce((before, i) => before + all[i], 0);
   const scores = all.map((x) => x / total); // of the classes that can occur
   const best = [...kept].sort((a, b) => scores[b] - scores[a]);
-  if (rule.limit) {
+  if (rule.limit && photos.length === 1) { // sets are of single photos
     const within = best.filter((i) =>
       scores[i] / scores[best[0]] >= rule.limit);
     Object.assign(row, answerOf(within.map((i) => facts.classes[i]),
@@ -122,16 +123,33 @@ function flag(scores) {
   return { known, known_score: rounded(score) };
 }
 
-async function identify(file, position) {
+async function identify(file, position, plant) {
   const photo = await openPhoto(file);
   const picture = thumbnail(photo), image = pixelsOf(photo);
   photo.bitmap.close();
-  const row = { image: file.name, time: new Date().toISOString(),
-    ...await run(image), model: facts.digest };
-  $('results').prepend(card(picture, row));
+  const result = await run(image);
+  if (plant) return extendPlant(plant, file.name, picture, result);
+  const row = { image: file.name, photos: 1, time: new Date().toISOString(),
+    ...answer([result]), model: facts.digest };
+  const added = { photos: [result], row };
+  added.card = card(picture, added);
+  $('results').prepend(added.card);
   $('results').children[SHOWN]?.remove();
   change(() => addRow(row));
   position?.then((place) => change(() => extendRow(row, place))); // later
+}
+
+/* Add a photo to a plant in the list, and update its scores. */
+function extendPlant(plant, name, picture, result) {
+  const photos = [...plant.photos, result], { row } = plant;
+  const update = { sure_answer: undefined, sure_set: undefined,
+    ...answer(photos), image: `${row.image} | ${name}`,
+    photos: photos.length };
+  change(() => extendRow(row, update));
+  plant.photos = photos;
+  const shown = card(picture, plant);
+  plant.card.replaceWith(shown);
+  plant.card = shown;
 }
 
 function change(list) { // and show what cannot be stored
@@ -143,13 +161,13 @@ function change(list) { // and show what cannot be stored
   showList();
 }
 
-async function identifyAll(files, taken) {
+async function identifyAll(files, taken, plant) {
   $('errors').replaceChildren();
   const position = taken && $('position').checked ? locate() : undefined;
   let done = 0;
   for (const [i, file] of files.entries()) {
     $('status').textContent = `Identifying ${i + 1} of ${files.length}`;
-    await identify(file, position).then(() => done++, (error) =>
+    await identify(file, position, plant).then(() => done++, (error) =>
       report(`${file.name}: ${error.message}`));
   }
   $('status').textContent = `Identified ${done} of ${files.length}`;
@@ -164,7 +182,18 @@ function locate() {
       'settings of this page and device.')), settings));
 }
 
-function card(picture, row) {
+/* Return a button to add photos to a plant. */
+function plantButton(plant) {
+  const input = Object.assign(make('input'), { type: 'file',
+    accept: 'image/*', multiple: true });
+  input.onchange = () => add([...input.files], false, plant);
+  const label = make('label', 'Add another photo of this plant', input);
+  label.className = 'button';
+  return label;
+}
+
+function card(picture, plant) {
+  const { row } = plant;
   const isUnknown = row.known === 'no';
   const names = TOP.filter((i) => `name_${i}` in row).map((i) => {
     const meter = Object.assign(make('meter'), { value: row[`score_${i}`],
@@ -178,7 +207,7 @@ function card(picture, row) {
   const sure = row.sure_answer ?
     [make('p', `${LEVEL}%: ${worded(row.sure_answer)}`)] : [];
   const article = make('article', picture, make('div', title, ...sure,
-    make('ol', ...names), make('small', row.image)));
+    make('ol', ...names), make('small', row.image), plantButton(plant)));
   article.classList.toggle('unknown', isUnknown);
   return article;
 }
@@ -268,9 +297,10 @@ async function keepOffline() {
   show();
 }
 
-function add(files, taken) {
+function add(files, taken, plant) {
   navigator.storage?.persist?.(); // else browsers may remove the app
-  queue = queue.then(() => session && identifyAll(files, taken));
+  queue = queue.then(() => session &&
+    identifyAll(files, taken, plant));
 }
 
 let queue = load().catch((error) => {

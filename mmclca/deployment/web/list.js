@@ -6,8 +6,9 @@ const LIST = `identified ${new URL('.', location)} `; // for hosts of more apps
 const TAB = `${LIST}${Date.now()} ${Math.random()}`;
 export const TOP = [1, 2, 3, 4, 5]; // classes per photo
 // named and ordered as in mmclca.apis.output
-const COLUMNS = ['image', 'time', 'result', 'confidence', 'pred_class',
-  'pred_score', 'known', 'known_score', 'sure_answer', 'sure_set',
+const COLUMNS = ['image', 'photos', 'time', 'result', 'confidence',
+  'pred_class', 'pred_score', 'known', 'known_score',
+  'sure_answer', 'sure_set',
   ...TOP.flatMap((i) => [`label_${i}`, `name_${i}`, `score_${i}`]),
   'latitude', 'longitude', 'position_error_m', 'model'];
 let mine = []; // also holds what the browser does not store
