@@ -134,6 +134,7 @@ ERRORS = [
     ('predict a.pth leaf.png --out x.txt', '.xlsx'),
     ('predict a.pth leaf.png --tokens', '--tokens'),
     ('predict a.pth b.pth new', 'b.pth'),
+    ('predict a.pth new --sure 95', '--sure needs a model folder'),
     ('predict tiny.py a.pth new', 'a.pth new --config tiny.py'),
     ('predict new a.pth', 'predict a.pth new'),
     ('predict tiny.pth nothing', 'nothing'),

@@ -87,6 +87,10 @@ def check(args):
         )
     if args.tokens and not args.out:
         raise Error('--tokens needs --out FILE')
+    if args.sure and not is_fitted(args.checkpoint):
+        raise Error(
+            f'`sure` needs a model folder of fit, not {args.checkpoint}'
+        )
     if args.out:
         check_file(args.out)
         if args.out.suffix.lower() == '.xlsx':
