@@ -8,6 +8,7 @@ from mmclca.utils.messages import join_first
 
 from .accuracy_parts import describe_accuracy
 from .console_text import list_rows
+from .record import FitRecord
 from .record_description import describe_record
 from .sorted_folder import FolderTest
 from .wording import percent, plural
@@ -56,7 +57,7 @@ def folder_test_rows(test: FolderTest) -> list[LabeledLines]:
         LabeledLines(
             'Result', [f'{accuracy} on {plural(measured.n, "photo")}']
         ),
-        LabeledLines('Promised', [describe_promise(test)]),
+        LabeledLines('Promised', [describe_promise(test.record)]),
         LabeledLines('Recall', recalls),
         LabeledLines('Confused', confusions or ['no classes']),
         LabeledLines('Unknown', list(_describe_unknown(test))),
@@ -70,9 +71,9 @@ def folder_test_lines(test: FolderTest) -> Iterator[str]:
         yield from list_rows(fact.label, fact.lines)
 
 
-def describe_promise(test: FolderTest) -> str:
+def describe_promise(record: FitRecord) -> str:
     """Describe the accuracy that fit reported, and for which photos."""
-    described = describe_record(test.record)
+    described = describe_record(record)
     if described.why_unmeasured:
         return f'nothing: {described.why_unmeasured}'
     return described.claim

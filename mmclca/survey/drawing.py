@@ -68,6 +68,27 @@ def draw_survey(
     check_integer(0, seed=seed)
     check_survey_table(Path(out))
     folder = classify_folder(model, photos, device)
+    drawn = draw_photos(folder, number, seed)
+    write_survey_table(Path(out), drawn)
+    return DrawnSurvey(folder, drawn)
+
+
+def draw_photos(
+    folder: ClassifiedFolder, number: int = 30, seed: int = 0
+) -> list[DrawnPhoto]:
+    """Draw photos to label from a classified folder.
+
+    Args:
+        folder (ClassifiedFolder): Classified photos.
+        number (int): Photos to label. Defaults to 30.
+        seed (int): Random seed. Defaults to 0.
+
+    Returns:
+        list[DrawnPhoto]: Photos with paths in the folder, in random order.
+
+    Raises:
+        Error: If there are fewer than 10 photos.
+    """
     if len(folder.photos) < MIN_LABELS:
         raise Error(
             f'{folder.path} has {len(folder.photos)} new photos; a survey '
@@ -77,7 +98,7 @@ def draw_survey(
     positions = draw_sample(strata, number, seed)
     sizes, counts = np.bincount(strata), np.bincount(strata[positions])
     names = [os.path.relpath(x, folder.path) for x in folder.photos]
-    drawn = [
+    return [
         DrawnPhoto(
             path=Path(names[i]).as_posix(),
             stratum=int(strata[i]),
@@ -86,5 +107,3 @@ def draw_survey(
         )
         for i in positions
     ]
-    write_survey_table(Path(out), drawn)
-    return DrawnSurvey(folder, drawn)

@@ -14,7 +14,7 @@ from mmclca.errors import Error
 
 from .classify import ClassifiedFolder, classify_folder, resolve_folder
 from .estimate import Estimated, Survey, SurveyEstimate, estimate_survey
-from .table import MIN_LABELS, LabeledTable, read_survey_table
+from .table import LabeledTable, read_survey_table
 
 
 @dataclass(frozen=True)
@@ -99,24 +99,38 @@ def measure_survey(
     labeled_table = read_survey_table(
         Path(os.path.abspath(table)), resolve_folder(photos)
     )
-    number = len(labeled_table.labeled)
-    if number < MIN_LABELS:
-        raise Error(
-            f'{table} has {number} labels for {labeled_table.drawn} drawn '
-            f"photos, needs at least {MIN_LABELS}; fill the column 'class'"
-        )
+    labeled_table.check()
     folder = classify_folder(model, photos, device)
+    return measure_labels(folder, labeled_table)
+
+
+def measure_labels(
+    folder: ClassifiedFolder, table: LabeledTable
+) -> MeasuredSurvey:
+    """Estimate accuracy and class counts in a classified folder.
+
+    Args:
+        folder (ClassifiedFolder): Classified photos.
+        table (LabeledTable): Labels.
+
+    Returns:
+        MeasuredSurvey: Labels and estimate.
+
+    Raises:
+        Error: If a labeled photo is not in the folder.
+    """
     position = {path: i for i, path in enumerate(folder.photos)}
-    lost = [x.path for x in labeled_table.labeled if x.path not in position]
+    lost = [x.path for x in table.labeled if x.path not in position]
     if lost:
         raise Error(
-            f'{table}: {lost[0]} has a label but is unreadable, in training '
-            f'or not in {folder.path}; give model and folder of the draw'
+            f'{table.source}: {lost[0]} has a label but is unreadable, in '
+            f'training or not in {folder.path}; give model and folder of '
+            'the draw'
         )
     spellings = {normalize_name(x).casefold(): x for x in folder.classes}
     spellings |= {normalize_name(name): name for name in folder.classes}
     labels, other_labels = {}, {}
-    for photo in labeled_table.labeled:
+    for photo in table.labeled:
         name = spellings.get(photo.label)
         name = name or spellings.get(photo.label.casefold())
         if name is None:
@@ -133,6 +147,4 @@ def measure_survey(
         confusions=folder.confusions,
     )
     estimate = estimate_survey(survey)
-    return MeasuredSurvey(
-        folder, labeled_table, labels, other_labels, estimate
-    )
+    return MeasuredSurvey(folder, table, labels, other_labels, estimate)

@@ -60,6 +60,16 @@ class LabeledTable:
         """Drawn photos with a label."""
         return [photo for photo in self.photos if photo.label]
 
+    def check(self) -> None:
+        """Raise an ``Error`` if there are too few labels."""
+        number = len(self.labeled)
+        if number < MIN_LABELS:
+            raise Error(
+                f'{self.source} has {number} labels for {self.drawn} drawn '
+                f'photos, needs at least {MIN_LABELS}; fill the column '
+                f'{LABEL!r}'
+            )
+
     @property
     def drawn(self) -> int:
         """Number of drawn photos, also in deleted rows."""

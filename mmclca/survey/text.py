@@ -1,13 +1,13 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Describe a survey on the screen, and write its counts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mmclca.fitting.accuracy_parts import describe_accuracy
 from mmclca.fitting.console_text import list_rows, row
-from mmclca.fitting.fit_folder import FitFolder
-from mmclca.fitting.record_description import describe_record
+from mmclca.fitting.record import FitRecord
+from mmclca.fitting.sorted_folder_text import LabeledLines, describe_promise
 from mmclca.fitting.wording import plural
 from mmclca.utils.files import write_rows
 from mmclca.utils.messages import did_you_mean, join_first
@@ -19,17 +19,18 @@ from .estimate import Estimated
 from .measuring import MeasuredSurvey
 
 NONE = 'none of the classes'
+EXPECTED = NONE, 'none'  # labels of photos without a class
 MAX_NAMES = 5
 COUNT_COLUMNS = ('class', 'photos', 'low', 'high', 'predicted', 'labeled')
 
 
 def drawn_lines(survey: DrawnSurvey) -> Iterator[str]:
     """Describe the drawn photos, and how to label them."""
-    folder, drawn = survey.folder, survey.drawn
-    yield from _folder_lines(folder)
+    drawn = survey.drawn
     strata = plural(
         len({photo.stratum for photo in drawn}), 'stratum', 'strata'
     )
+    yield from _format_rows(_folder_rows(survey.folder))
     yield row(
         'Drawn',
         f'{plural(len(drawn), "photo")} at random from {strata} of predicted '
@@ -42,40 +43,56 @@ def drawn_lines(survey: DrawnSurvey) -> Iterator[str]:
     )
 
 
-def measured_lines(survey: MeasuredSurvey, promise: str = '') -> Iterator[str]:
-    """Describe accuracy and class counts, next to the promised accuracy."""
-    yield from _folder_lines(survey.folder)
-    yield row('Labels', plural(len(survey.table.labeled), 'photo'))
-    yield from list_rows('Warning', _describe_problems(survey))
+def measured_lines(survey: MeasuredSurvey, record: FitRecord) -> Iterator[str]:
+    """Describe accuracy and class counts in lines for the screen."""
+    return _format_rows(survey_rows(survey, record))
+
+
+def survey_rows(
+    survey: MeasuredSurvey, record: FitRecord
+) -> list[LabeledLines]:
+    """Describe accuracy and class counts, next to the promised accuracy.
+
+    Args:
+        survey (MeasuredSurvey): The survey.
+        record (FitRecord): Record of the model.
+
+    Returns:
+        list[LabeledLines]: Facts, for screen and page.
+    """
     accuracy = survey.estimate.accuracy
     described = describe_accuracy(accuracy.value, accuracy.low, accuracy.high)
-    yield row('Result', f'{described} on these photos')
-    if promise:
-        yield row('Promised', promise)
-    yield from list_rows('Count', _describe_counts(survey))
+    labeled = plural(len(survey.table.labeled), 'photo')
+    rows = [
+        *_folder_rows(survey.folder),
+        LabeledLines('Labels', [labeled]),
+        LabeledLines('Warning', list(_describe_problems(survey))),
+        LabeledLines('Result', [f'{described} on these photos']),
+        LabeledLines('Promised', [describe_promise(record)]),
+        LabeledLines('Count', list(_describe_counts(survey))),
+    ]
+    return [x for x in rows if x.lines]
 
 
-def get_promise(model: Path) -> str:
-    """Return the accuracy that fit reported; empty if it was not measured."""
-    return describe_record(FitFolder.open(model).read_complete()).claim
+def _format_rows(rows: Iterable[LabeledLines]) -> Iterator[str]:
+    for fact in rows:
+        yield from list_rows(fact.label, fact.lines)
 
 
-def _folder_lines(folder: ClassifiedFolder) -> Iterator[str]:
+def _folder_rows(folder: ClassifiedFolder) -> list[LabeledLines]:
     """Describe classified and omitted photos."""
     number = plural(len(folder.photos), 'photo')
-    yield row('Data', f'{number} in {folder.path}')
+    rows = [LabeledLines('Data', [f'{number} in {folder.path}'])]
+    skipped = []
     if folder.unreadable:
         path, reason = next(iter(folder.unreadable.items()))
-        yield row(
-            'Warning',
-            f'{plural(len(folder.unreadable), "photo")} unreadable, not '
-            f'counted (such as {path}: {reason})',
+        skipped.append(
+            f'{plural(len(folder.unreadable), "photo")} unreadable (such as '
+            f'{path}: {reason})'
         )
     if folder.in_training:
-        yield row(
-            'Warning',
-            f'{plural(folder.in_training, "photo")} in training, not counted',
-        )
+        skipped.append(f'{plural(folder.in_training, "photo")} in training')
+    return rows + [LabeledLines('Skipped', skipped)] * bool(skipped)
 
 
 def _describe_problems(survey: MeasuredSurvey) -> Iterator[str]:
@@ -94,7 +111,11 @@ def _describe_problems(survey: MeasuredSurvey) -> Iterator[str]:
             f'{plural(len(table.not_drawn), "label")} of photos that were not '
             f'drawn, not counted (such as {table.not_drawn[0]})'
         )
-    other_labels = [*survey.other_labels.values()]
+    other_labels = [
+        label
+        for label in survey.other_labels.values()
+        if label.casefold() not in EXPECTED
+    ]
     if other_labels:
         classes = survey.folder.classes
         examples = join_first(

@@ -97,21 +97,19 @@ def draw(args, out):
 def measure(args, out):
     """Estimate accuracy and class counts, and fit a new model on request."""
     with model_files.quiet():
+        from mmclca.fitting.fit_folder import FitFolder
         from mmclca.fitting.log import redirected_output
         from mmclca.survey import measure_survey, refit
         from mmclca.survey.refit import check_new_folder
-        from mmclca.survey.text import (
-            get_promise,
-            measured_lines,
-            write_counts,
-        )
+        from mmclca.survey.text import measured_lines, write_counts
+    record = FitFolder.open(args.folder).read_complete()
     if args.refit:
         check_new_folder(args.refit, args.folder)
     with model_files.quiet():
         survey = measure_survey(
             args.folder, args.photos, args.labels, args.device
         )
-    print_safe(*measured_lines(survey, get_promise(args.folder)))
+    print_safe(*measured_lines(survey, record))
     if out:
         write_counts(survey, out)
         print_safe(f'Saved      {out}')
