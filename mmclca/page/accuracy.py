@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from mmclca.errors import Error
 from mmclca.fitting.sorted_folder import (
@@ -22,11 +21,9 @@ from mmclca.fitting.sorted_folder_text import folder_test_rows
 
 from .handlers import shown_problems
 from .identify import IdentifyTab
-from .limits import MAX_MEGABYTES
 from .loaded_model import LoadedModel, ModelVersion
-from .markdown import escape_markdown
-from .names import name_upload
-from .uploads import read_paths, resolve_upload, unpacked
+from .markdown import escape_markdown, list_facts
+from .uploads import opened
 
 BATCH = 32  # photos per prediction, and per update of the progress
 NO_MODEL = 'There is no trained model yet. Please train one.'
@@ -83,23 +80,11 @@ class AccuracyTab:
         if model is None:
             raise Error(NO_MODEL)
         uploads = self.identify_tab.uploads
-        files = [
-            resolve_upload(entry, uploads, MAX_MEGABYTES)
-            for entry in upload or [None]
-        ]
-        names = read_paths(paths)
-        title = name_upload(names, files)
-        tables = uploads / 'tested'
-        tables.mkdir(exist_ok=True)
-        with TemporaryDirectory(dir=uploads, prefix='tested-') as place:
-            folder = Path(place, title)
-            folder.mkdir()
-            with unpacked(files, names, folder) as (photos, notes):
-                for file in files:
-                    file.unlink(missing_ok=True)
-                yield from measure_folder(
-                    model, photos, notes, tables / f'{title} tested.csv'
-                )
+        with opened(upload, paths, uploads) as folder:
+            tables = uploads / 'tested'
+            tables.mkdir(exist_ok=True)
+            table = tables / f'{folder.title} tested.csv'
+            yield from measure_folder(model, folder.path, folder.notes, table)
 
 
 def measure_folder(
@@ -137,9 +122,4 @@ def measure_folder(
 def describe_test(test: FolderTest, notes: list[str]) -> str:
     """Describe a test in Markdown, after the notes on its upload."""
     parts = [escape_markdown(note) for note in notes]
-    for fact in folder_test_rows(test):
-        lines = [escape_markdown(line) for line in fact.lines]
-        if len(lines) > 1:
-            lines = ['', *(f'- {line}' for line in lines)]
-        parts.append(f'**{fact.label}:** ' + '\n'.join(lines))
-    return '\n\n'.join(parts)
+    return '\n\n'.join([*parts, list_facts(folder_test_rows(test))])

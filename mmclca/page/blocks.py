@@ -14,6 +14,8 @@ from .handlers import bind
 from .identify import IdentifyTab
 from .identify_layout import PhotoComponents, build_identify
 from .loaded_model import ModelVersion
+from .survey import SurveyTab
+from .survey_layout import SurveyComponents, build_survey
 
 TITLE, EXPLORE = 'Identify a photo', 'explore token reduction'
 PRIVACY = (
@@ -82,7 +84,9 @@ class ModelTabs:
         about (gr.Textbox): Name, classes and accuracy of the model.
         accuracy (AccuracyComponents): Components of the second tab.
         test (gr.Tab): Second tab, for model folders.
-        explore (gr.Tab): Third tab, for models with token reduction.
+        survey (SurveyComponents): Components of the third tab.
+        survey_tab (gr.Tab): Third tab, for model folders.
+        explore (gr.Tab): Last tab, for models with token reduction.
     """
 
     identify_tab: IdentifyTab
@@ -90,6 +94,8 @@ class ModelTabs:
     about: gr.Textbox
     accuracy: AccuracyComponents
     test: gr.Tab
+    survey: SurveyComponents
+    survey_tab: gr.Tab
     explore: gr.Tab
 
     @property
@@ -98,8 +104,10 @@ class ModelTabs:
         return [
             *self.photo.outputs,
             *self.accuracy.outputs,
+            *self.survey.outputs,
             self.about,
             self.test,
+            self.survey_tab,
             self.explore,
         ]
 
@@ -109,8 +117,10 @@ class ModelTabs:
         return {
             **self.photo.clear(),
             **self.accuracy.clear(),
+            **self.survey.clear(),
             self.about: model and model.about,
             self.test: gr.Tab(visible=bool(model and model.files)),
+            self.survey_tab: gr.Tab(visible=bool(model and model.files)),
             self.explore: gr.Tab(visible=bool(model and model.can_reduce)),
         }
 
@@ -123,6 +133,17 @@ def build_tabs(identify_tab: IdentifyTab, version: gr.State) -> ModelTabs:
         about = gr.Textbox(label='Model', interactive=False, elem_id='model')
     with gr.Tab('Test', visible=False, id='test') as test:
         accuracy = build_accuracy(AccuracyTab(identify_tab), version)
+    with gr.Tab('Survey', visible=False, id='survey') as survey_tab:
+        survey = build_survey(SurveyTab(identify_tab), version)
     with gr.Tab(f'For researchers: {EXPLORE}', visible=False) as explore:
         build_explore(photo.seen, explore)
-    return ModelTabs(identify_tab, photo, about, accuracy, test, explore)
+    return ModelTabs(
+        identify_tab=identify_tab,
+        photo=photo,
+        about=about,
+        accuracy=accuracy,
+        test=test,
+        survey=survey,
+        survey_tab=survey_tab,
+        explore=explore,
+    )

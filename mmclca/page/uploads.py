@@ -6,11 +6,13 @@ import shutil
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from io import FileIO
 from lzma import LZMAError
 from os import PathLike
 from pathlib import Path
 from struct import error as StructError
+from tempfile import TemporaryDirectory
 from zipfile import BadZipFile, ZipFile
 
 from mmclca.checkpoints.gate.folders import is_below, locked, remove_folder
@@ -20,7 +22,7 @@ from mmclca.utils.image_suffixes import PHOTO_SUFFIXES
 from mmclca.utils.messages import join_first
 
 from .limits import MAX_FILES, MAX_MEGABYTES, MEGABYTES, MIB, why_full
-from .names import distinct, normalize_path, read_names
+from .names import distinct, name_upload, normalize_path, read_names
 
 # errors of zipfile for damaged and unknown content
 DAMAGED = (
@@ -146,6 +148,50 @@ def unpacked(
         raise Error(message) from error
     finally:
         remove_folder(draft)
+
+
+@dataclass(frozen=True)
+class UploadedFolder:
+    """Uploaded folder of photos.
+
+    Args:
+        title (str): Name of the folder or archive.
+        path (Path): The photos; it exists within a context.
+        notes (list[str]): What users should know about their upload.
+    """
+
+    title: str
+    path: Path
+    notes: list[str]
+
+
+@contextmanager
+def opened(
+    upload: list | None, paths: str, uploads: Path
+) -> Iterator[UploadedFolder]:
+    """Unpack an uploaded folder or ZIP archive; delete it at the end.
+
+    Args:
+        upload (list | None): Messages from the browser, with ``path``.
+        paths (str): Paths in the browser, as JSON.
+        uploads (Path): Folder of all uploads.
+
+    Raises:
+        Error: As in :func:`resolve_upload` and :func:`unpacked`.
+    """
+    files = [
+        resolve_upload(entry, uploads, MAX_MEGABYTES)
+        for entry in upload or [None]
+    ]
+    names = read_paths(paths)
+    title = name_upload(names, files)
+    with TemporaryDirectory(dir=uploads, prefix='opened-') as place:
+        folder = Path(place, title)
+        folder.mkdir()
+        with unpacked(files, names, folder) as (photos, notes):
+            for file in files:
+                file.unlink(missing_ok=True)
+            yield UploadedFolder(title, photos, notes)
 
 
 class _Archive(FileIO):

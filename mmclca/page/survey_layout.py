@@ -1,0 +1,207 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Components of the tab that surveys new photos."""
+
+from dataclasses import dataclass
+
+import gradio as gr
+
+from mmclca.survey.table import MIN_LABELS
+
+from .handlers import QUEUE, bind, bind_model, shown_problems
+from .limits import MAX_FILES, MAX_MEGABYTES, MEGABYTES
+from .loaded_model import ModelVersion
+from .survey import MAX_LABELS, SurveyState, SurveyTab
+
+INTRODUCTION = (
+    '# How accurate is the model on new photos?\n'
+    'Drop a folder or ZIP archive of new photos, which need not be sorted. '
+    'The page shows some of them, drawn at random. Select their classes; '
+    'then you see the accuracy on all photos, and how many photos of each '
+    f'class there are. Limits: {MAX_FILES:,} photos, {MEGABYTES} MB per '
+    f'photo, {MAX_MEGABYTES:,} MB in total. Photos are deleted after they are '
+    'classified; the drawn ones are kept until you leave the page.'
+)
+
+
+@dataclass(frozen=True)
+class SurveyComponents:
+    """Components of the tab, in the order of the page.
+
+    ``paths`` gets the paths in the browser from the script of the page, and
+    ``survey`` is the :class:`.SurveyState`.
+    """
+
+    number: gr.Number
+    folder: gr.File
+    archive: gr.UploadButton
+    progress: gr.Markdown
+    photo: gr.Image
+    name: gr.Dropdown
+    skip: gr.Button
+    back: gr.Button
+    estimate: gr.Button
+    result: gr.Markdown
+    paths: gr.Textbox
+    survey: gr.State
+
+    @property
+    def outputs(self) -> list:
+        """Components with values for a survey."""
+        return [
+            self.folder,
+            self.progress,
+            self.photo,
+            self.name,
+            self.skip,
+            self.back,
+            self.estimate,
+            self.result,
+            self.survey,
+        ]
+
+    def show(self, survey: SurveyState | None, result: str = '') -> dict:
+        """Return new values by component."""
+        is_open = survey is not None and not survey.is_complete
+        progress, picture, choices = '', None, []
+        if survey is not None:
+            progress, choices = survey.describe_progress(), survey.choices
+        if survey is not None and not survey.is_complete:
+            picture = survey.previews[survey.position]
+        can_estimate = survey is not None and survey.labeled >= MIN_LABELS
+        return {
+            self.folder: None,
+            self.progress: progress,
+            self.photo: gr.Image(picture, visible=is_open),
+            self.name: gr.Dropdown(choices, value=None, visible=is_open),
+            self.skip: gr.Button(visible=is_open),
+            self.back: gr.Button(visible=survey is not None),
+            self.estimate: gr.Button(visible=can_estimate),
+            self.result: result,
+            self.survey: survey,
+        }
+
+    def clear(self) -> dict:
+        """Return empty values, by component."""
+        return self.show(None)
+
+
+def build_survey(tab: SurveyTab, version: gr.State) -> SurveyComponents:
+    """Create the components in the current tab, and bind their events.
+
+    ``version`` is the key for the chosen model.
+    """
+    parts = _create_components()
+
+    def draw(
+        upload: list | None,
+        paths: str,
+        number: float | None,
+        chosen: ModelVersion | None,
+    ) -> dict:
+        return parts.show(tab.draw(upload, paths, number, chosen))
+
+    def label(survey: SurveyState | None, name: str | None) -> dict:
+        if survey is None:
+            return parts.clear()
+        survey = survey.label(name or '')
+        if survey.is_complete and survey.labeled >= MIN_LABELS:
+            return parts.show(survey, survey.estimate())
+        return parts.show(survey)
+
+    def skip(survey: SurveyState | None) -> dict:
+        return label(survey, '')
+
+    def go_back(survey: SurveyState | None) -> dict:
+        return parts.show(survey and survey.go_back())
+
+    def estimate(survey: SurveyState | None) -> dict:
+        result = ''
+        with shown_problems():
+            result = survey.estimate() if survey is not None else ''
+        return parts.show(survey, result)
+
+    for source in (parts.folder, parts.archive):
+        bind_model(
+            source.upload,
+            draw,
+            [source, parts.paths, parts.number, version],
+            parts.outputs,
+            preprocess=False,  # Gradio would copy the files
+        )
+    inputs = [parts.survey, parts.name]
+    for event, handler in (
+        (parts.name.select, label),
+        (parts.skip.click, skip),
+        (parts.back.click, go_back),
+        (parts.estimate.click, estimate),
+    ):
+        bind(
+            event,
+            handler,
+            inputs if handler is label else inputs[:1],
+            parts.outputs,
+            concurrency_id=QUEUE,
+            concurrency_limit=1,
+            # a second choice would label a photo that is not yet shown
+            trigger_mode='once',
+        )
+    return parts
+
+
+def _create_components() -> SurveyComponents:
+    """Create the components in the current tab."""
+    gr.Markdown(INTRODUCTION)
+    number = gr.Number(
+        30,
+        label='Photos to label',
+        minimum=MIN_LABELS,
+        maximum=MAX_LABELS,
+        precision=0,
+        elem_id='survey_number',
+    )
+    folder = gr.File(
+        show_label=False,
+        file_count='directory',
+        height=160,
+        elem_id='surveyed',
+    )
+    archive = gr.UploadButton(
+        'Or choose a ZIP archive',
+        file_count='multiple',
+        file_types=['.zip'],
+        elem_id='surveyed_zip',
+    )
+    progress = gr.Markdown(elem_id='survey_progress')
+    photo = gr.Image(
+        show_label=False,
+        interactive=False,
+        visible=False,
+        height=400,
+        buttons=[],
+        elem_id='survey_photo',
+    )
+    name = gr.Dropdown(
+        label='Class of this photo', visible=False, elem_id='survey_class'
+    )
+    with gr.Row():
+        skip = gr.Button('I do not know', visible=False)
+        back = gr.Button('Previous photo', visible=False)
+        estimate = gr.Button('Show the result', visible=False)
+    result = gr.Markdown(elem_id='survey_result')
+    paths = gr.Textbox(
+        visible='hidden', elem_id='surveyed_paths', elem_classes='paths'
+    )
+    return SurveyComponents(
+        number=number,
+        folder=folder,
+        archive=archive,
+        progress=progress,
+        photo=photo,
+        name=name,
+        skip=skip,
+        back=back,
+        estimate=estimate,
+        result=result,
+        paths=paths,
+        survey=gr.State(),
+    )
