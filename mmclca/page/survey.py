@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Tab of the page that surveys new photos: draw, label, estimate.
+"""Tab that surveys new photos: draw, label, estimate.
 
 :mod:`.survey_layout` shows it.
 """
@@ -31,15 +31,15 @@ MAX_LABELS = 200  # their previews are kept in memory
 
 @dataclass(frozen=True)
 class SurveyState:
-    """Survey of a visitor.
+    """Survey by a visitor.
 
     Args:
-        title (str): Name of the uploaded folder.
+        title (str): Name for the uploaded folder.
         folder (ClassifiedFolder): Classified photos, whose files are deleted.
-        record (FitRecord): Record of the model.
+        record (FitRecord): Record for the model.
         photos (tuple[DrawnPhoto, ...]): Drawn photos with their labels.
         previews (tuple[Image.Image, ...]): Their pictures.
-        notes (tuple[str, ...]): What users should know about their upload.
+        notes (tuple[str, ...]): Remarks on the upload.
         position (int): Shown photo; the number of photos at the end.
     """
 
@@ -110,7 +110,7 @@ class SurveyState:
 
 
 class SurveyTab:
-    """Event handlers of the tab.
+    """Event handlers for the tab.
 
     Args:
         identify_tab (IdentifyTab): Tab with the model and the uploads.

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Components of the tab that surveys new photos."""
+"""Components for the survey of new photos."""
 
 from dataclasses import dataclass
 

@@ -157,7 +157,7 @@ class UploadedFolder:
     Args:
         title (str): Name of the folder or archive.
         path (Path): The photos; it exists within a context.
-        notes (list[str]): What users should know about their upload.
+        notes (list[str]): Remarks on the upload.
     """
 
     title: str
