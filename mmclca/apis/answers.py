@@ -23,8 +23,8 @@ from mmclca.evaluation.conformal import LEVELS, predict_sets
 from mmclca.utils.files import read_lines
 from mmclca.utils.messages import check_number, did_you_mean, printable
 
-SURE = ('sure_answer', 'sure_set')  # keys of a result, and columns of tables
-BETWEEN = ' | '  # between the classes of a set
+SURE = ('sure_answer', 'sure_set')  # keys in results, and columns
+BETWEEN = ' | '  # between the classes in a set
 
 
 def read_class_list(path: str | PathLike, classes: Sequence[str]) -> list[int]:
@@ -32,7 +32,7 @@ def read_class_list(path: str | PathLike, classes: Sequence[str]) -> list[int]:
 
     Args:
         path (str | Path): The file, UTF-8; empty lines are skipped.
-        classes (Sequence[str]): Classes of the model.
+        classes (Sequence[str]): Model classes.
 
     Returns:
         list[int]: Their labels, in ascending order.
@@ -64,8 +64,8 @@ class SetRule:
 
     Args:
         level (float): Guaranteed share in percent.
-        threshold (float): Smallest ratio of the probability of a class in the
-            set to the largest one.
+        threshold (float): Smallest ratio between the probability of a class in
+            the set and the largest one.
         coarse_classes (Mapping[str, str]): Coarse class by class. Defaults to
             {}: none.
     """
@@ -77,7 +77,7 @@ class SetRule:
     def answer(
         self, probabilities: np.ndarray, classes: Sequence[str]
     ) -> dict:
-        """Return the set of a photo and its answer.
+        """Return the set for a photo and its answer.
 
         Args:
             probabilities (np.ndarray): Class probabilities (K,).
@@ -100,10 +100,10 @@ class SetRule:
 
 @dataclass(frozen=True)
 class Answers:
-    """Additions to the results of :class:`TokenReductionInferencer`.
+    """Additions to results from :class:`TokenReductionInferencer`.
 
     Args:
-        classes (Sequence[str]): Classes of the model.
+        classes (Sequence[str]): Model classes.
         among (Sequence[int], optional): Labels of the classes that can occur.
             Defaults to None: all.
         rule (SetRule, optional): Rule for prediction sets. Defaults to None:
@@ -117,7 +117,7 @@ class Answers:
     def apply(self, result: dict) -> dict:
         """Return a result with restricted scores and its prediction set.
 
-        Scores of other classes are NaN; the others sum to 1.
+        Scores for other classes are NaN; the kept ones sum to 1.
         """
         if 'error' in result:
             return result
@@ -152,7 +152,7 @@ def prepare_answers(
     among: str | PathLike | None = None,
     sure: float | None = None,
 ) -> Answers:
-    """Prepare answers of a model.
+    """Prepare answers for a model.
 
     Args:
         model (str | Path): Model folder, or a checkpoint.
@@ -183,7 +183,7 @@ def prepare_answers(
 
 
 def read_coarse_classes(folder: ModelFolder) -> dict[str, str]:
-    """Read the coarse class of each class of a model; empty without.
+    """Read the coarse class per class; empty without.
 
     Raises:
         Error: If fit.json is damaged.
@@ -197,7 +197,7 @@ def read_coarse_classes(folder: ModelFolder) -> dict[str, str]:
 
 
 def summarize_sets(results: Sequence[dict], level: float) -> str:
-    """Count the photos by the kind of their answer."""
+    """Count the photos per kind: one, a coarse, or several classes."""
     counts = Counter(
         'one class'
         if len(result['sure_set']) == 1

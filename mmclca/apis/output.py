@@ -86,7 +86,7 @@ def write_json(
 
     Args:
         results (Sequence[dict]): Results of :class:`TokenReductionInferencer`,
-            or of :func:`mmclca.apis.plants.combine_results`.
+            or of ``mmclca.apis.plants.combine_results``.
         path (str | Path): The file; its folder is created.
         classes (Sequence[str]): Class names.
         topk (int): Number of classes per image. Defaults to 5.
@@ -124,7 +124,7 @@ def write_table(
 
     Args:
         results (Sequence[dict]): Results of :class:`TokenReductionInferencer`,
-            or of :func:`mmclca.apis.plants.combine_results`.
+            or of ``mmclca.apis.plants.combine_results``.
         path (str | Path): The file, .csv or .xlsx; its folder is created. A
             .xlsx file needs openpyxl.
         classes (Sequence[str]): Class names.

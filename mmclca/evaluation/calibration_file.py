@@ -36,7 +36,7 @@ class HeldOut:
 
     Args:
         positions (Tensor): Positions among the training photos (M,).
-        probabilities (Tensor): Class probabilities (M, K) by a model that was
+        probabilities (Tensor): Class probabilities (M, K) by a model
             fine-tuned without them.
     """
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Prediction sets that contain the class at a given level, such as 95%.
+"""Prediction sets with a guaranteed coverage, such as 95%.
 
 The sets are cross-conformal: V. Vovk, `Cross-conformal predictors
 <https://arxiv.org/abs/1208.0806>`_ (2015); R. F. Barber et al., `Predictive
@@ -7,12 +7,12 @@ inference with the jackknife+ <https://arxiv.org/abs/1905.02928>`_ (2021), CV+;
 Y. Romano et al., `Classification with Valid and Adaptive Coverage
 <https://arxiv.org/abs/2006.02544>`_ (2020), for classes. Each photo has a
 score from a model trained without it. If the fold models score a new photo,
-the coverage is at least ``1 - 2 * alpha``, less a term that vanishes with many
+the coverage is at least ``1 - 2 * alpha``, less a term vanishing with many
 photos per fold (Barber et al., theorem 4). Here a new photo is scored by the
-final model, trained on all photos, so that one model is enough. For this,
+final model, trained on all photos: one model is enough. For this,
 coverage is measured, not proven.
 
-The score is a class probability divided by the largest one, close to that of
+The score is a class probability divided by the largest one, similar to
 H. Papadopoulos et al., `Conformal Prediction with Neural Networks
 <https://doi.org/10.1109/ICTAI.2007.47>`_ (2007). So no set is empty, and a
 restriction to some classes does not change the ratio between two classes.
@@ -59,7 +59,7 @@ class Calibration:
 
     Args:
         probabilities (Tensor): Class probabilities (N, K), NaN for photos
-            that were not tested. These count as never covered.
+            without a test, which count as never covered.
         labels (Tensor): Labels (N,).
         groups (Tensor): Group numbers (N,), such as plants; all different
             without groups.

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Calibrate the prediction sets of a model, and measure their sizes."""
+"""Calibrate prediction sets, and measure their sizes."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ LEVEL = 95  # percent
 
 
 def calibrate(plan: Plan, cv: OutOfFold) -> Calibration:
-    """Return the calibration of a cross-validated probe."""
+    """Return the calibration by a cross-validated probe."""
     numbers, unit = [*range(len(cv.labels))], 'photo'
     groups = cv.data.groups
     if groups is not None:
@@ -51,10 +51,10 @@ def add_held_out(plan: Plan, held_out: HeldOut) -> None:
 def measure_guarantee(plan: Plan, record: FitRecord) -> FitRecord:
     """Return the record with the sizes of prediction sets.
 
-    Coarse classes are those of the options, else of an earlier fit.
+    Coarse classes come from the options, else from an earlier fit.
 
     Raises:
-        Error: If a class has no coarse class, but others have.
+        Error: If only some classes have a coarse class.
     """
     classes, source = plan.training_photos.classes, plan.options.coarse
     table: dict[str, str] = {}
@@ -72,7 +72,7 @@ def measure_guarantee(plan: Plan, record: FitRecord) -> FitRecord:
     sizes, problem = None, ''
     try:
         calibration = read_calibration(plan.files, len(classes))
-    except Error:  # of an earlier version, or photos added after fine-tuning
+    except Error:  # by an earlier version, or photos added after fine-tuning
         return replace(record, guarantee=None)
     try:
         sizes = calibration.measure_sizes(

@@ -10,16 +10,16 @@ from .wording import Description, about
 
 @dataclass(frozen=True)
 class Guarantee:
-    """Prediction sets that contain the class of most new photos.
+    """Prediction sets with the class for most new photos.
 
     Args:
         level (int): Share of these photos in percent.
-        unit (str): What new photos are new of: 'photo', 'group' or 'day'.
-        number (int): Number of photos, groups or days behind the sets.
-        sizes (SetSizes, optional): Sizes of the sets. Defaults to None: there
+        unit (str): What counts: 'photo', 'group' or 'day'.
+        number (int): Count of photos, groups or days behind the sets.
+        sizes (SetSizes, optional): Set sizes. Defaults to None: there
             are too few photos.
         problem (str): Why there are no sets. Defaults to ''.
-        coarse_classes (dict[str, str]): Coarse class of each class. Defaults
+        coarse_classes (dict[str, str]): Coarse class per class. Defaults
             to {}: no coarse classes.
     """
 

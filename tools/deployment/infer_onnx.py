@@ -204,8 +204,8 @@ class Classifier:
 
         The columns ``ANSWER``, ``SURE`` with a guarantee, then ``label``,
         ``name`` and ``score`` per class, best first. For an unknown photo,
-        ``result`` is 'unknown' and ``confidence`` 0, so that sorted tables
-        begin with it.
+        ``result`` is 'unknown' and ``confidence`` 0: sorted tables begin with
+        it.
         """
         logits, *nearest = (output[0] for output in self._run(image))
         if not np.isfinite(logits).all():

@@ -34,7 +34,7 @@ from mmclca.models.heads import get_feature_subsets
 COUNTS = (3, 5, 10)  # photos per class
 NUM_DRAWS = 10  # random training sets per dataset
 LEVEL = 95
-GROUPED = ('mushroom10',)  # datasets that name groups: observers
+GROUPED = ('mushroom10',)  # datasets with groups: observers
 GROUP_LEVEL = 90  # 95 needs more observers per class
 
 
@@ -83,7 +83,7 @@ class Fitted:
         return (self.scores / self.cv.temperature).softmax(1)
 
     def calibrate(self) -> Calibration:
-        """Return the calibration that ``fit`` stores."""
+        """Return the stored calibration."""
         groups = self.cv.data.groups
         if groups is None:
             groups = np.arange(len(self.cv.labels))
@@ -160,7 +160,7 @@ def find_split_sets(train, new, number, coverage):
     """Return sets of split conformal prediction with a given coverage.
 
     Half of the photos per class are for training. The threshold gives the
-    coverage on the new photos, so that only the sizes differ.
+    coverage on the new photos; only the sizes differ.
     """
     half = math.ceil(torch.bincount(train.labels).max() / 2)
     everything = torch.ones(len(train.labels), dtype=torch.bool)
@@ -244,7 +244,7 @@ def compare_among(train, new, kept):
 def measure_groups(data):
     """Yield a row per random two thirds of the groups, tested on the others.
 
-    Sets by group are compared with sets that ignore the groups.
+    Sets by group are compared with sets by photo.
     """
     number = 1 + int(data.groups.max())
     for seed in range(NUM_DRAWS):
