@@ -116,14 +116,18 @@ def fine_tune(plan: Plan, record: FitRecord, log: Log) -> FitRecord:
             result.temperature,
             files.features,
         )
-        features, _ = probe.features(photos.paths)
+        views, _ = probe.views(photos.paths)
         add_held_out(plan, result.held_out)
         record = replace(
             record,
             final='trained',
             test=probing.measure_test(plan, probe),
             threshold=write_model(
-                plan, probe, features, result.similarities, photos.groups
+                plan,
+                probe,
+                plan.select_references(views),
+                result.similarities,
+                photos.groups,
             ),
         )
     # with fewer photos, the accuracy is too imprecise to be reported
@@ -224,7 +228,11 @@ def fine_tune_on_part(
     after, logits = measure_accuracy(probe, test)
     labels = torch.tensor(test.labels)
     temperature = fit_temperature(logits, labels, len(labels))
-    features, _ = probe.features(photos.paths)
+    if plan.quarters:
+        views, _ = probe.views(photos.paths)
+        references = plan.select_references(views)
+    else:  # without zoomed views of the hold-out set
+        references, _ = probe.features(photos.paths)
     return HoldOutResult(
         FinetuneVal(
             after.n,
@@ -234,7 +242,7 @@ def fine_tune_on_part(
             probe_accuracy=before.accuracy,
         ),
         temperature=temperature,
-        similarities=nearest_of_others(features, [split]),
+        similarities=nearest_of_others(references, [split]),
         held_out=HeldOut(
             torch.tensor(split.test), (logits / temperature).softmax(1)
         ),

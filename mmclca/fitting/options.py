@@ -150,6 +150,8 @@ class FitOptions:
         folds (int): Cross-validation folds. Defaults to 5.
         class_weights (str, optional): 'balanced' to weight classes equally.
             Defaults to None: photos are weighted equally.
+        any_direction (bool): Whether to train on photos turned by quarter
+            turns, too, for later photos in any direction. Defaults to False.
         coarse (str | Path, optional): Table of classes and coarse classes,
             such as cultivars and species, to report the accuracy of both.
             Defaults to None.
@@ -237,6 +239,12 @@ class FitOptions:
         choices=('balanced',),
         is_recorded=True,
     )
+    any_direction: bool = option(
+        False,
+        'train on turned photos, too, for later photos in any direction',
+        check_flag,
+        is_recorded=True,
+    )
     coarse: str | None = option(
         None,
         'table of classes and coarse classes, .csv with column titles',
@@ -318,6 +326,7 @@ class FitKeywords(TypedDict, total=False):
     groups: str | None
     folds: int
     class_weights: str | None
+    any_direction: bool
     coarse: str | PathLike | None
     compare: bool
     fine_tune: bool

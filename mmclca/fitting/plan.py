@@ -88,6 +88,11 @@ class Plan:
         has_few_photos = len(self.training_photos) <= MAX_PHOTOS_FOR_CROPS
         return CROP_ZOOMS if has_few_photos else ()
 
+    @property
+    def quarters(self) -> tuple[int, ...]:
+        """Quarter turns of further views."""
+        return (1, 2, 3) if self.options.any_direction else ()
+
     @cached_property
     def probe(self) -> Probe:
         """Probe on the pretrained backbone, with cached features."""
@@ -108,6 +113,7 @@ class Plan:
             self.device,
             features,
             zooms=self.zooms,
+            quarters=self.quarters,
             photo_files=self.checked.files,
         )
 
@@ -115,6 +121,15 @@ class Plan:
     def views(self) -> Tensor:
         """Pretrained features (N, V, D) of training photos and their views."""
         return self.probe.views(self.training_photos.paths)[0]
+
+    def select_references(self, views: Tensor) -> Tensor:
+        """Select features (N, R, D) of whole photos from views (N, V, D).
+
+        The first are those of the photos as they are, others of turned ones.
+        """
+        number = len(self.quarters)
+        turned = views[:, views.shape[1] - number :]
+        return torch.cat([views[:, :1], turned], dim=1)
 
     def with_groups(self, checked: PhotoCheck) -> 'Plan':
         """Return the plan with other groups of the same photos."""

@@ -76,7 +76,8 @@ def run_probe(plan: Plan, record: FitRecord) -> FitRecord:
         probe = plan.build_probe(files.model, features=files.features)
         views, _ = probe.views(training.paths)
         cv = fit_classifier(plan, probe, training, views)
-    similarities = nearest_of_others(views[:, 0], cv.splits)
+    references = plan.select_references(views)
+    similarities = nearest_of_others(references, cv.splits)
     return replace(
         record,
         table=table,
@@ -85,7 +86,7 @@ def run_probe(plan: Plan, record: FitRecord) -> FitRecord:
         plants=plants,
         learning_curve=curve,
         threshold=write_model(
-            plan, probe, views[:, 0], similarities, training.groups
+            plan, probe, references, similarities, training.groups
         ),
         test=measure_test(plan, probe),
     )
@@ -180,20 +181,21 @@ def cross_validate_best(plan: Plan) -> BestCandidate:
 def write_model(
     plan: Plan,
     probe: Probe,
-    features: Tensor,
+    references: Tensor,
     similarities: Tensor,
     groups: Sequence[str] | None,
 ) -> ThresholdEstimate:
     """Write a probe as the model, with its unknown-class threshold.
 
-    The model stores the features (N, D) of the training photos. New photos
+    The model stores ``references``, features (N, R, D) of the training photos
+    and, with :attr:`FitOptions.any_direction`, of turned ones. New photos
     whose similarity to every feature is below the threshold are flagged as
     unknown. It is set on cross-validated ``similarities`` (S, N), NaN for
     photos not tested in a split. ``groups`` are those of the photos. Too few
     photos give no threshold, and an empty threshold file.
     """
     draft = plan.files.draft
-    keep_references(probe.model, features)
+    keep_references(probe.model, references.flatten(0, 1))
     probe.save(draft.model)
     figures = open_set.threshold_by_folds(
         similarities, groups, plan.options.folds

@@ -21,10 +21,10 @@ from torch import Tensor
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.features import FeatureCache, feature_batches
 from mmclca.apis.probe import FoldSettings
+from mmclca.apis.probe.probe import extract_turned as extract_view
 from mmclca.apis.probe.probe import feature_key
 from mmclca.checkpoints.gate.photo_table import compute_sha256
 from mmclca.evaluation.open_set import threshold_by_folds
-from mmclca.models.classifiers import extract_feature
 
 NAMES = (*DATASETS, 'chilli4', 'dates9', 'medleaf5', 'ricegrain14')
 MAX_TESTED = 200  # random test photos per dataset
@@ -80,19 +80,13 @@ def extract_turned(probe, paths, quarters):
     batches = feature_batches(
         TokenReductionInferencer(model, classes=probe.classes),
         [*new.values()],
-        partial(turn_and_extract, model, quarters),
+        partial(extract_view, model, quarters),
         BATCH_SIZE,
     )
     for number, (features, _) in enumerate(batches):
         start = number * BATCH_SIZE
         cache.add([*new][start : start + BATCH_SIZE], features)
     return torch.stack([cache[digest] for digest in digests])
-
-
-def turn_and_extract(model, quarters, images):
-    """Turn preprocessed images, which are square, and extract features."""
-    turned = images.rot90(quarters, dims=(2, 3))
-    return extract_feature(model, turned, feature='pre_logits')
 
 
 def measure(probe, dataset):

@@ -2,6 +2,7 @@
 """Linear probe: a classifier on the frozen features of a model."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from os import PathLike
 
@@ -49,6 +50,14 @@ MODEL_PARTS = ('backbone', 'neck', 'head')
 LAST_LAYER_KEYS = ('num_classes', 'loss', 'topk', 'cal_acc')
 
 
+@dataclass(frozen=True)
+class View:
+    """View of an image: its zoomed center, or the image after turns."""
+
+    zoom: float = 1.0
+    quarters: int = 0
+
+
 class Probe:
     """Linear probe on the features of a frozen model.
 
@@ -71,6 +80,8 @@ class Probe:
         zooms (Sequence[float]): Zoom factors of additional training views,
             center crops with 1 / zoom times the height and width. Defaults to
             ().
+        quarters (Sequence[int]): Quarter turns of additional training views,
+            counterclockwise. Defaults to ().
         photo_files (PhotoFiles, optional): SHA-256 by path, if known, and
             whether to open each file. Features of closed files must be in
             ``features_dir``. Defaults to None: all files may be opened.
@@ -101,6 +112,7 @@ class Probe:
         features_dir: str | PathLike | None = None,
         batch_size: int = 32,
         zooms: Sequence[float] = (),
+        quarters: Sequence[int] = (),
         photo_files: PhotoFiles | None = None,
     ):
         config, weights = config_and_weights(model, pretrained)
@@ -118,10 +130,13 @@ class Probe:
             self.model, classes=self.classes
         )
         key = feature_key(self.model)
-        self._caches = {1.0: FeatureCache(features_dir, key, width)}
-        for zoom in zooms:
-            name = f'{key}-{zoom:.3f}'
-            self._caches[zoom] = FeatureCache(features_dir, name, width)
+        names = {View(): key}
+        names |= {View(zoom): f'{key}-{zoom:.3f}' for zoom in zooms}
+        names |= {View(quarters=x): f'{key}-turned-{x}' for x in quarters}
+        self._caches = {
+            view: FeatureCache(features_dir, name, width)
+            for view, name in names.items()
+        }
 
     def features(self, paths: Sequence[str | PathLike]) -> Outputs:
         """Extract the input features of the last layer.
@@ -138,18 +153,19 @@ class Probe:
         Raises:
             Error: If no image is readable, or features are not finite.
         """
-        return self._extract_view(self._find_digests(paths), zoom=1.0)
+        return self._extract_view(self._find_digests(paths), View())
 
     def views(self, paths: Sequence[str | PathLike]) -> Outputs:
         """Extract the features (N, V, D) of all training views.
 
-        Works like :meth:`features`; the first view is the whole image.
+        Works like :meth:`features`; the first view is the whole image, then
+        follow zoomed and turned views.
 
         Args:
             paths (Sequence[str | Path]): Image files.
         """
         images = self._find_digests(paths)
-        views = [self._extract_view(images, zoom) for zoom in self._caches]
+        views = [self._extract_view(images, view) for view in self._caches]
         unread = views[0][1]
         return torch.stack([features for features, _ in views], dim=1), unread
 
@@ -163,10 +179,10 @@ class Probe:
         ]
 
     def _extract_view(
-        self, images: list[tuple[str, str | None]], zoom: float
+        self, images: list[tuple[str, str | None]], view: View
     ) -> Outputs:
         """Return the features of a view, and cache new ones."""
-        cache = self._caches[zoom]
+        cache = self._caches[view]
         paths = [path for path, _ in images]
         digests = [digest for _, digest in images]
         new = [i for i, digest in enumerate(digests) if digest not in cache]
@@ -188,7 +204,7 @@ class Probe:
                 f'missing, such as {changed[0]}; restore them, or run fit '
                 'again with `overwrite=True`'
             )
-        unread = self._keep_features(paths, digests, new, zoom) if new else {}
+        unread = self._keep_features(paths, digests, new, view) if new else {}
         require_readable(paths, unread)
         features = [cache[x] for i, x in enumerate(digests) if i not in unread]
         return torch.stack(features), unread
@@ -198,7 +214,7 @@ class Probe:
         paths: list[str],
         digests: list[str | None],
         new: list[int],
-        zoom: float,
+        view: View,
     ) -> dict[int, str]:
         """Cache features of the images at the positions ``new``.
 
@@ -208,9 +224,9 @@ class Probe:
         batches = feature_batches(
             self._inferencer,
             [paths[i] for i in new],
-            partial(extract_feature, self.model, feature='pre_logits'),
+            partial(extract_turned, self.model, view.quarters),
             self.batch_size,
-            zoom,
+            view.zoom,
         )
         for batch, (features, reasons) in enumerate(batches):
             start = batch * self.batch_size
@@ -218,7 +234,7 @@ class Probe:
             positions = new[start : start + self.batch_size]
             readable = [digests[i] for i in positions if i not in unread]
             # readable images have a digest
-            self._caches[zoom].add(readable, features)  # type: ignore[arg-type]
+            self._caches[view].add(readable, features)  # type: ignore[arg-type]
         return unread
 
     def fit(
@@ -290,6 +306,13 @@ class Probe:
             path (str | Path): The file; its folder is created.
         """
         save_classifier(self.model, path, self.classes)
+
+
+def extract_turned(model: BaseModel, quarters: int, images: Tensor) -> Tensor:
+    """Extract features of preprocessed images (B, 3, H, H) after turns."""
+    if quarters:
+        images = images.rot90(quarters, dims=(2, 3))
+    return extract_feature(model, images, feature='pre_logits')
 
 
 def get_weight(head: nn.Module) -> Tensor:

@@ -35,17 +35,20 @@ def nearest_of_others(features: Tensor, splits: Sequence[tuple]) -> Tensor:
     """Compute the cosine similarity to the nearest other image, per split.
 
     Args:
-        features (Tensor): Features of N images, (N, D).
+        features (Tensor): Features of N images, (N, D), or (N, R, D) for R
+            references per image, of which the first is compared.
         splits (Sequence[tuple]): S pairs of image indices: references, and the
             images compared with them.
 
     Returns:
         Tensor: Similarities (S, N), NaN for images that are not compared.
     """
-    unit = F.normalize(features, dim=1)
+    unit = F.normalize(features, dim=-1)
+    unit = unit.reshape(len(unit), -1, unit.shape[-1])
     similarity = torch.full((len(splits), len(unit)), torch.nan)
     for row, (references, compared) in zip(similarity, splits, strict=True):
-        row[compared] = nearest_cosine(unit[references], unit[compared])
+        stored = unit[references].flatten(0, 1)
+        row[compared] = nearest_cosine(stored, unit[compared, 0])
     return similarity
 
 
