@@ -21,6 +21,8 @@ FAMILIES = (
 )
 VITS = 'vit_small_patch16_dinov3', 'eva02_tiny_patch14_224'
 BUDGETS = dict(zip(VITS, ('1.5GMACs', '0.5GMACs'), strict=True))
+# with timm's 1e-5, random layers change tokens by rounding errors only
+SCALES = dict(vit_small_patch16_dinov3=dict(init_values=1.0))
 NEEDS_EVA = needs('timm', '1.0.31')
 
 
@@ -130,7 +132,7 @@ def test_network_is_fitted_extended_and_exported(arch, tmp_path, run, capsys):
 def test_rotary_vit_is_fitted_extended_and_exported(
     arch, tmp_path, run, capsys
 ):
-    out = fit_and_extend(arch, tmp_path, run)
+    out = fit_and_extend(arch, tmp_path, run, **SCALES.get(arch, {}))
     for option in ('--int8', '--web'):  # of a 32-bit ONNX file
         assert run('export', out, option) == 0
     assert capsys.readouterr().out.count('Checked') >= 2
