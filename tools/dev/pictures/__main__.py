@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path += [str(ROOT / 'tools/dev'), str(ROOT / 'tools/research')]
 
 
+import beliefs  # noqa: E402
 import leaves  # noqa: E402
 import results  # noqa: E402
 import screens  # noqa: E402
@@ -20,7 +21,7 @@ from files import save  # noqa: E402
 
 from mmclca import cli  # noqa: E402
 
-MODULES = results, speed_charts, leaves, screens
+MODULES = results, beliefs, speed_charts, leaves, screens
 PICTURES = {
     name: draw for module in MODULES for name, draw in module.PICTURES.items()
 }
