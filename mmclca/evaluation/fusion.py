@@ -2,7 +2,7 @@
 """Combine the predictions for several photos of one plant.
 
 Photos of a plant are not independent: they share its age, its health and its
-place. Each tells less that is new than a photo of another plant, so sums of
+place. Each tells less than a photo of another plant, so sums of
 log-probabilities are overconfident.
 """
 
@@ -17,7 +17,7 @@ from torch import Tensor
 # distribution of estimates, see docs/plants.md
 DEPENDENCE, SPREAD = 0.3, 0.2
 MIN_PLANTS = 10  # with fewer plants, figures are too uncertain
-MAX_PHOTOS = 8  # photos per plant that are used to choose the dependence
+MAX_PHOTOS = 8  # photos per plant to choose the dependence
 _CHOICES = [step / 20 for step in range(21)]
 _ORDERS = 8  # random orders of the photos of a plant
 

@@ -42,7 +42,9 @@ def describe_shift(
     try:
         p_value = compare_with_training(folder, inferencer, results)
     except Error as error:  # damaged, or of an earlier version
-        return f'The photos were not compared with those of training: {error}'
+        return (
+            f'The photos were not compared with the training photos: {error}'
+        )
     if p_value is None or p_value >= LEVEL:
         return ''
     bound = next((x for x in (0.001, 0.01) if p_value < x), None)
@@ -58,7 +60,7 @@ def compare_with_training(
 ) -> float | None:
     """Return the p-value of :func:`.estimate_shift_p_value`.
 
-    The arguments are those of :func:`describe_shift`. Equal photos count
+    The arguments are as for :func:`describe_shift`. Equal photos count
     once.
 
     Returns:

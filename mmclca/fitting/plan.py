@@ -125,7 +125,7 @@ class Plan:
     def select_references(self, views: Tensor) -> Tensor:
         """Select features (N, R, D) of whole photos from views (N, V, D).
 
-        The first are those of the photos as they are, others of turned ones.
+        The first are for the photos as they are, the rest for turned ones.
         """
         number = len(self.quarters)
         turned = views[:, views.shape[1] - number :]

@@ -311,7 +311,7 @@ def is_sorted(folder: str | PathLike, classes: Sequence[str]) -> bool:
 def _explain_no_class(
     root: Path, images: LabeledImages, classes: Sequence[str]
 ) -> str:
-    """Return why no photo has a class, and what to do."""
+    """Return why no photo has a class, and a remedy."""
     nested = [x for x in root.iterdir() if is_sorted(x, classes)]
     if nested:
         return f'{root} has no class folders; give {min(nested)}'

@@ -30,7 +30,7 @@ def describe_coinciding(record: FitRecord) -> Description:
 
 
 def describe_needed(record: FitRecord) -> str:
-    """Describe why an accuracy is not shown first, and what is missing."""
+    """Describe why an accuracy is not shown first, and the missing photos."""
     untested = record.untested_classes
     if untested:
         kind = 'group' if record.is_grouped else 'day'

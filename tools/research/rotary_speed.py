@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Speed of ``reduce_tokens`` with rotary positions, next to that of DeiT-S.
+"""Speed of ``reduce_tokens`` with rotary positions, next to DeiT-S.
 
 ``python tools/research/rotary_speed.py`` prints the speed-up over timm and
 the efficiency, which is the speed-up divided by the ratio of
@@ -50,7 +50,7 @@ def measure(network, img_size, batch, rounds):
 def main():
     parser = cli.Parser(description=__doc__)
     parser.add('--rounds', 'timed passes per model', 15, type=positive)
-    parser.add('--threads', 'threads of PyTorch', 1, type=positive)
+    parser.add('--threads', 'PyTorch threads', 1, type=positive)
     parser.add('--networks NAME', 'names in timm', NETWORKS, nargs='+')
     args = parser.parse_args()
     torch.set_num_threads(args.threads)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Find the plant of each photo by its path, or in a table."""
+"""Find the plant per photo by its path, or in a table."""
 
 import os
 import re
@@ -18,9 +18,9 @@ class Plants:
     """Plants in photos.
 
     Args:
-        names (list[str]): Plant of each photo. A photo without one is a plant
+        names (list[str]): Plant per photo. A photo without one is a plant
             of its own, named by its path.
-        without (list[str]): Paths of the photos without one.
+        without (list[str]): Paths without a plant.
     """
 
     names: list[str]

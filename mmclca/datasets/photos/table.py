@@ -129,7 +129,7 @@ def read_table(
 def read_column(
     table: Path, folder: Path, title: str
 ) -> dict[str, str] | None:
-    """Read the cells of one column by the real path of their file.
+    """Read the cells in one column by the real path of their file.
 
     Files are relative to ``folder``, else to the folder of the table; missing
     ones and empty cells are left out. Return None without such a column.
@@ -248,7 +248,7 @@ def find_columns(
 def _find_file_column(
     titles: list[str], cells: dict, files: FileNames
 ) -> tuple[str, list[str]]:
-    """Return the column of files, and all columns that list files."""
+    """Return the file column, and all columns that list files."""
     endings = _select_columns(titles, cells, is_image)
     endings = endings or _select_columns(titles, cells, files.find)
     file = _select_title(endings or titles, FILE, FILES, cells, 'files')

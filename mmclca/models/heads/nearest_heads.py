@@ -16,7 +16,7 @@ from mmclca.utils.messages import check_choice, check_integer
 from .base import last_linear
 from .layer_heads import LayerFusionHead
 
-MAX_ROWS = 512  # images compared with all others at once
+MAX_ROWS = 512  # images compared with all images at once
 
 
 def nearest_cosine(references: Tensor, features: Tensor) -> Tensor:

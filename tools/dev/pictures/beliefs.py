@@ -39,7 +39,7 @@ def draw_validity():
 
 
 def draw_interval():
-    """Plot the interval of 80% accuracy by the number of tested photos."""
+    """Plot the interval for 80% accuracy by tested photos."""
     from mmclca.evaluation import wilson
 
     figure, axis = plot(*SIZE)
@@ -53,7 +53,7 @@ def draw_interval():
 
 
 def draw_groups():
-    """Sketch folds with photos of three plants, without and with groups."""
+    """Sketch folds with photos from three plants, without and with groups."""
     figure, axes = plot(*SIZE, columns=2)
     colors = [BLUE] * 3 + [ORANGE] * 3 + [GREEN] * 3
     tested = {'without groups': (2, 5, 8), 'with groups': (6, 7, 8)}
@@ -71,7 +71,7 @@ def draw_groups():
 
 
 def draw_unknown():
-    """Plot how often photos of unknown classes are flagged."""
+    """Plot how often unknown classes are flagged."""
     from tables import read
 
     table = read('few_photos_unknown')
@@ -85,7 +85,7 @@ def draw_unknown():
 
 
 def read_page_table(page, column):
-    """Return the rows of the table with a column in a page of docs/."""
+    """Return the rows of the table with a column, from a page in docs/."""
     lines = Path('docs', page).read_text('utf-8').splitlines()
     start = next(i for i, line in enumerate(lines) if f'| {column} |' in line)
     names, _, *rows = (
@@ -96,7 +96,7 @@ def read_page_table(page, column):
 
 
 def draw_sure():
-    """Plot how many photos get one class at 95%, by accuracy of a dataset."""
+    """Plot how many photos get one class at 95%, by accuracy."""
     rows = read_page_table('sure.md', '`fit` stated')
     figure, axis = plot(*SIZE)
     points = [
@@ -109,14 +109,14 @@ def draw_sure():
 
 
 def draw_survey():
-    """Plot the width of intervals, relative to labels without a model."""
+    """Plot interval widths, relative to labels without a model."""
     rows = read_page_table('survey.md', 'surveys')[:5]
     figure, axis = plot(*SIZE)
     labels = [
         row['photos'].partition(' (')[0].replace(' of the ', '\nof the ')
         for row in rows
     ]
-    # the table has two columns of this name; the last is that of the counts
+    # two columns have this name; the last is for the counts
     widths = [float(row['width']) for row in rows]
     axis.barh(labels, widths, 0.6, color=GREEN)
     axis.axvline(1, color=INK, lw=1)
