@@ -76,6 +76,8 @@ DESCRIPTIONS = {
     'token reduction and cross-layer cache aggregation (CLCA).',
     'unknown_classes': 'Flag photos of none of your classes '
     '(out-of-distribution detection), with a stated rate of false alarms.',
+    'shortcuts': 'Find out whether a plant classifier uses the background, '
+    'the camera or the image size instead of the plant.',
     'new_photos': 'Detect new photos that differ from the training photos '
     '(dataset shift), with a two-sample test and its measured power.',
     'sure': 'Prediction sets for photos (conformal prediction): name all '

@@ -40,6 +40,7 @@ from .photo_table import write_predictions
 from .plan import Plan, list_labels
 from .record import FitRecord
 from .record_parts import ThresholdEstimate
+from .shortcuts import measure_shortcuts
 
 
 def run_probe(plan: Plan, record: FitRecord) -> FitRecord:
@@ -50,7 +51,8 @@ def run_probe(plan: Plan, record: FitRecord) -> FitRecord:
 
     Returns:
         FitRecord: The record with ``table``, ``probe``, ``same_days``,
-        ``plants``, ``learning_curve``, ``threshold`` and ``test``.
+        ``plants``, ``shortcuts``, ``learning_curve``, ``threshold`` and
+        ``test``.
     """
     start = time.perf_counter()
     files, training, probe = plan.files, plan.training_photos, plan.probe
@@ -64,6 +66,7 @@ def run_probe(plan: Plan, record: FitRecord) -> FitRecord:
     probe.save(files.draft.probe)
     calibration = calibrate(plan, cv)
     table = write_predictions(files.draft, plan.checked, calibration)
+    shortcuts = measure_shortcuts(plan, cv, calibration)
     curve = learning_curve(
         cv, progress=partial(track, description='Learning curve')
     )
@@ -84,6 +87,7 @@ def run_probe(plan: Plan, record: FitRecord) -> FitRecord:
         probe=estimate,
         same_days=same_days,
         plants=plants,
+        shortcuts=shortcuts,
         learning_curve=curve,
         threshold=write_model(
             plan, probe, references, similarities, training.groups

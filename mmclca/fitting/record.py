@@ -25,6 +25,7 @@ from .record_parts import (
     Weights,
     require_part,
 )
+from .shortcut_record import Shortcut
 
 UNEVEN = 10  # ratio of the largest to the smallest class
 
@@ -78,6 +79,7 @@ class FitRecord:
         probe (Estimate, optional): Linear probe.
         threshold (ThresholdEstimate, optional): Threshold for unknown
             classes.
+        shortcuts (list[Shortcut]): Accuracies without a look at the plant.
         guarantee (Guarantee, optional): Sizes of prediction sets.
         learning_curve (list[CurvePoint]): Accuracy by photos per class.
         same_days (Measurement, optional): Accuracy of the linear probe if
@@ -105,6 +107,7 @@ class FitRecord:
     cost: PhotoCost | None = None
     probe: Estimate | None = None
     threshold: ThresholdEstimate | None = None
+    shortcuts: list[Shortcut] = field(default_factory=list)
     guarantee: Guarantee | None = None
     learning_curve: list[CurvePoint] = field(default_factory=list)
     same_days: Measurement | None = None
@@ -155,8 +158,8 @@ class FitRecord:
         content.pop('call')
         if not photos['spreads']:  # nothing is known
             photos.pop('spreads')
-        for name in ('guarantee', 'same_days', 'plants'):
-            if content[name] is None:
+        for name in ('guarantee', 'same_days', 'plants', 'shortcuts'):
+            if not content[name]:
                 content.pop(name)
         return dict(
             version=content.pop('version'),
@@ -256,6 +259,12 @@ class FitRecord:
         """Whether class sizes differ by the factor ``UNEVEN`` or more."""
         counts = [n for n in self.photos.counts.values() if n]
         return max(counts) >= UNEVEN * min(counts)
+
+    @property
+    def suspicious_shortcuts(self) -> list[Shortcut]:
+        """Shortcuts that are far above chance."""
+        accuracy = self.estimate.accuracy
+        return [x for x in self.shortcuts if x.is_far_above_chance(accuracy)]
 
     def list_differences(self, other: 'FitRecord') -> list[str]:
         """Describe the options or photos changed by another record."""

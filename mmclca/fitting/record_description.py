@@ -29,6 +29,8 @@ class RecordDescription:
         near_duplicates (Description): Near-duplicates, if any.
         validity (Description): Photos for which the accuracy holds.
         threshold (Description): Threshold for unknown classes.
+        shortcuts (tuple[Description, ...]): Facts that tell the classes
+            without a look at the plant, if any.
         guarantee (Description): Sizes of prediction sets.
         fine_tuning (str): Result of the fine-tuning; empty without any.
     """
@@ -43,6 +45,7 @@ class RecordDescription:
     near_duplicates: Description
     validity: Description
     threshold: Description
+    shortcuts: tuple[Description, ...]
     guarantee: Description
     fine_tuning: str
 
@@ -80,6 +83,7 @@ def describe_record(record: FitRecord) -> RecordDescription:
             else Description()
         ),
         threshold=threshold.describe() if threshold else Description(),
+        shortcuts=tuple(x.describe() for x in record.suspicious_shortcuts),
         guarantee=(
             record.guarantee.describe()
             if record.guarantee and record.is_representative

@@ -30,6 +30,7 @@ from .report_patches import draw_patch_section
 from .report_photos import (
     TestedPhoto,
     build_recall_section,
+    build_shortcut_sections,
     find_confused_pairs,
     list_added_classes,
     list_tested_photos,
@@ -115,6 +116,9 @@ def describe_predictions(
         tested=len(tested),
         classes=build_recall_section(record.estimate.per_class),
         pairs=find_confused_pairs(tested, record.photos.classes, pictures),
+        shortcuts=build_shortcut_sections(
+            record.suspicious_shortcuts, tested, pictures
+        ),
         num_doubtful=len(doubtful),
         doubtful=add_thumbnails(doubtful, pictures),
         num_errors=len(errors),

@@ -15,7 +15,8 @@ from mmclca.visualization.confusions import Predictions, most_confused
 
 from .accuracy_parts import ClassRecall
 from .pictures import Pictures
-from .wording import is_table
+from .shortcut_record import Shortcut
+from .wording import Description, is_table
 
 MAX_PAIRS = 6
 PER_GROUP = 3
@@ -178,3 +179,30 @@ def _describe_pair(
     ]
     counts = [count for count in counts if count.errors]
     return ConfusedPair(first, second, counts, groups)
+
+
+@dataclass(frozen=True)
+class ShortcutSection:
+    """Description of a shortcut, and pictures of its two extreme classes."""
+
+    description: Description
+    groups: list[tuple[str, list[dict[str, Any]]]]
+
+
+def build_shortcut_sections(
+    shortcuts: Sequence[Shortcut],
+    tested: Sequence[TestedPhoto],
+    pictures: Pictures,
+) -> list[ShortcutSection]:
+    """Show the first photos of the two classes that differ most."""
+    sections = []
+    for shortcut in shortcuts:
+        groups = []
+        for name in shortcut.extremes:
+            paths = [photo.path for photo in tested if photo.label == name]
+            thumbnails = [
+                pictures.thumbnail(path, name) for path in paths[:PER_GROUP]
+            ]
+            groups.append((name, thumbnails))
+        sections.append(ShortcutSection(shortcut.describe(), groups))
+    return sections

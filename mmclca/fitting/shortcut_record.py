@@ -1,0 +1,67 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Part of a fit's record about cues that tell classes without the plant."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from .wording import Advice, Description, about
+
+# smallest share of the model's gain over chance that is worth a warning
+SHARE = 0.4
+# what a probe sees, what may differ in new photos, and what to do
+PROBES = dict(
+    border=(
+        'the border',
+        'background',
+        'if plants fill the frame, this can be the plant itself; else '
+        'photograph all classes in front of the same background, or crop',
+    ),
+    file=(
+        'size, camera, day and JPEG quality',
+        'camera or image size',
+        'photograph all classes with the same camera and settings',
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Shortcut:
+    """Accuracy from cues that should not tell the class.
+
+    Args:
+        source (Literal['border', 'file']): What the probe sees.
+        accuracy (float): Accuracy of the probe.
+        chance (float): Mean accuracy for permuted labels.
+        highest (float): Highest accuracy for permuted labels.
+        extremes (list[str]): The two classes that differ most. Defaults to
+            [].
+    """
+
+    source: Literal['border', 'file']
+    accuracy: float
+    chance: float
+    highest: float
+    extremes: list[str] = field(default_factory=list)
+
+    def is_far_above_chance(self, accuracy: float | None) -> bool:
+        """Whether the probe has much of the accuracy of the model."""
+        gain = self.accuracy - self.chance
+        return (
+            accuracy is not None
+            and self.accuracy > self.highest
+            and gain >= SHARE * (accuracy - self.chance)
+        )
+
+    def describe(self) -> Description:
+        """Describe the probe, and what to do."""
+        seen, varied, advice = PROBES[self.source]
+        return Description(
+            (
+                f'from {seen} alone, {about(self.accuracy)} of photos are '
+                f'classified correctly (chance {about(self.chance)}): the '
+                f'accuracy may not hold with another {varied}',
+                advice,
+            ),
+            f'{advice[:1].upper()}{advice[1:]}.',
+            Advice('to measure it, group photos by place', '--groups'),
+        )

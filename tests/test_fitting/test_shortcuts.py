@@ -1,0 +1,110 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Classes that are told by the border or the file of a photo."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import mmclca
+from mmclca.datasets.photos import LabeledImages
+from mmclca.datasets.photos.captures import Capture
+from mmclca.fitting import shortcuts
+from mmclca.fitting.record import FitRecord
+from mmclca.fitting.report import write_report
+from mmclca.fitting.shortcut_record import Shortcut
+
+TONES = dict(ash=40, elm=120, oak=220)
+
+
+@pytest.fixture
+def photos(tmp_path):
+    """Write photos of noise with a border in the tone of their class."""
+    random = np.random.RandomState(0)
+    for name, tone in TONES.items():
+        (tmp_path / 'photographs' / name).mkdir(parents=True)
+        for number in range(8):
+            pixels = np.full((64, 64, 3), tone + random.randint(9), np.uint8)
+            inside = random.randint(0, 256, (40, 40, 3), np.uint8)
+            pixels[12:-12, 12:-12] = inside
+            file = tmp_path / 'photographs' / name / f'{number}.png'
+            Image.fromarray(pixels).save(file)
+    return tmp_path / 'photographs'
+
+
+def test_fit_warns_of_a_background_that_goes_with_the_class(
+    photos, place, tmp_path, capsys
+):
+    model = mmclca.fit(
+        photos,
+        tmp_path / 'model',
+        weights=place / 'tiny.safetensors',
+        runtime='pytorch',
+        budget='0.02GMACs',
+        probe_only=True,
+    )
+    border = next(
+        x for x in model.facts['shortcuts'] if x['source'] == 'border'
+    )
+    assert border['accuracy'] > 0.9 > border['highest']
+    assert border['extremes'] == ['ash', 'oak']
+    printed = capsys.readouterr().out
+    assert 'from the border alone, 100% of photos' in printed
+    report = (model.folder / 'report.html').read_text()
+    section = report.partition('id="shortcuts"')[2].partition('</section>')[0]
+    assert section.count('<img') == 6 and 'same background' in section
+
+
+def test_record_without_shortcuts_is_read(copy):
+    record = json.loads((copy.folder / 'fit.json').read_text())
+    for key in ('shortcuts', 'checksum'):
+        record.pop(key, None)
+    record = {k: v for k, v in record.items() if k in copy.facts}
+    assert FitRecord.from_json(record).shortcuts == []
+    assert write_report(copy.folder).exists()
+
+
+def test_shortcut_is_far_above_chance_if_it_explains_much():
+    shortcut = Shortcut('border', accuracy=0.6, chance=0.25, highest=0.3)
+    assert shortcut.is_far_above_chance(0.9)
+    assert not shortcut.is_far_above_chance(None)
+    weak = Shortcut('border', accuracy=0.4, chance=0.25, highest=0.3)
+    assert not weak.is_far_above_chance(0.9)
+    random = Shortcut('border', accuracy=0.6, chance=0.25, highest=0.6)
+    assert not random.is_far_above_chance(0.9)
+
+
+def test_cameras_days_and_sizes_are_columns_of_numbers():
+    rows = [[1.0, 'A'], [2.0, 'B'], [], [3.0, 'A']]
+    encoded = shortcuts.encode(rows)
+    expected = [[1, 1, 0], [2, 0, 1], [2, 0, 0], [3, 1, 0]]
+    assert encoded.tolist() == expected
+
+
+def test_camera_that_goes_with_the_class_is_noticed(photos):
+    paths = sorted(map(str, photos.rglob('*.png')))
+    names = [path.split('/')[-2] for path in paths]
+    images = LabeledImages.from_names(paths, names, 'photos')
+    for path, name in zip(paths, names, strict=True):
+        images.captures[path] = Capture(camera=f'camera of {name}')
+    every = np.arange(24)
+    splits = [
+        (every[every % 3 != fold], every[every % 3 == fold])
+        for fold in range(3)
+    ]
+    probed = shortcuts.probe_photos(images, torch.arange(24), splits)
+    assert {x.source for x in probed if x.is_far_above_chance(1.0)} == {
+        'border',
+        'file',
+    }
+
+
+def test_unreadable_photos_have_no_facts(tmp_path):
+    file = tmp_path / 'broken.jpg'
+    file.write_bytes(b'\xff\xd8 broken')
+    assert shortcuts.read_border(str(file)) == []
+    assert shortcuts.read_border(str(tmp_path / 'gone.jpg')) == []
+    cues = shortcuts.read_file_cues(str(file), Capture('2024-05-06'))
+    assert cues == [0, 0, 0, '', '2024-05-06']
