@@ -72,7 +72,14 @@ def stable_sort(self, stable=False, dim=-1, descending=False):
 
 
 def arange(
-    start, end, step=1, dtype=-1, layout='', device='', pin_memory=False
+    start,
+    end,
+    step=1,
+    # torch 2.8 takes arguments without a type for tensors
+    dtype: int = -1,
+    layout: str = '',
+    device: str = '',
+    pin_memory: bool = False,
 ):
     """``aten::arange.start_step``, a constant for fractional arguments.
 
