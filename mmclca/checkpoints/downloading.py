@@ -16,6 +16,7 @@ import torch
 from huggingface_hub.utils import HfHubHTTPError
 from mmengine.dist import barrier, is_main_process
 from timm.models import VisionTransformer
+from timm.models._hub import has_hf_hub
 
 from mmclca.utils.files import replace_file
 from mmclca.utils.messages import did_you_mean
@@ -104,10 +105,16 @@ def read_npz(path: str, size: int) -> dict:
 
 
 def _fetch_from_timm(name: str) -> dict:
+    cfg = timm.get_pretrained_cfg(name)
+    repository = cfg and cfg.hf_hub_id  # else hosted elsewhere
+    if repository and not has_hf_hub():
+        raise DownloadError(
+            f'timm {timm.__version__} cannot download with huggingface_hub '
+            f'{huggingface_hub.__version__}: pip install --upgrade timm'
+        )
     try:
-        cfg = timm.get_pretrained_cfg(name)
-        if cfg is not None and cfg.hf_hub_id:  # else hosted elsewhere
-            _ask_hub(cfg.hf_hub_id)
+        if repository:
+            _ask_hub(repository)
         return timm.create_model(name, pretrained=True).state_dict()
     except Exception as error:  # timm and the hub may raise anything
         file = f'{name}.safetensors'

@@ -173,8 +173,20 @@ def forget_offline():
 
 
 NOBODY = 'http://127.0.0.1:9'
+NEEDS_HUB = pytest.mark.skipif(
+    not downloading.has_hf_hub(),
+    reason='timm is too old for this huggingface_hub',
+)
 
 
+def test_timm_is_refused_if_too_old_for_the_hub(monkeypatch):
+    monkeypatch.setattr(downloading, 'has_hf_hub', lambda: False)
+    message = 'timm .* huggingface_hub .*: pip install --upgrade timm'
+    with pytest.raises(CheckpointError, match=message):
+        open_checkpoint(f'timm://{NAME}')
+
+
+@NEEDS_HUB
 @pytest.mark.parametrize('offline', [True, False])
 def test_timm_fails_at_once_without_network(connect, offline):
     connect(NOBODY, offline)
@@ -185,6 +197,7 @@ def test_timm_fails_at_once_without_network(connect, offline):
     assert not Server.requests
 
 
+@NEEDS_HUB
 def test_timm_works_offline_if_cached(connect):
     connect()
     weights = timm.create_model('test_vit').state_dict()
