@@ -242,8 +242,9 @@ def test_distilled_recipe_has_a_regnet_teacher():
     )
     teacher = model.teacher
     assert type(teacher.losses[0]).__name__ == 'DeiTDistillation'
+    # torch 2.8 cannot build it on the meta device
+    regnet = MODELS.build(deepcopy(teacher.config)).to('meta')
     with torch.device('meta'):
-        regnet = MODELS.build(deepcopy(teacher.config))
         scores = regnet.eval()(torch.zeros(1, 3, 224, 224))
     assert scores.shape == (1, 1000)
     total = sum(p.numel() for p in regnet.parameters())

@@ -20,10 +20,12 @@ SLOW = [pytest.param(x, marks=pytest.mark.slow) for x in (CAIT, PATCH_CONVNET)]
 
 def test_candidates_have_smaller_images_if_size_is_free():
     """A budget allows smaller images, unless the size is fixed."""
-    cait = list_variants(SimpleNamespace(backbone=dict(type='mmclca.CaiT')))
+    backbone = dict(type='mmclca.CaiT')
+    cait = list_variants(SimpleNamespace(backbone=backbone, is_vit=False))
     assert tuple(one.img_size for one in cait) == IMAGE_SIZES
     backbone = dict(type='mmclca.ResMLP', img_size=96)
-    (resmlp,) = list_variants(SimpleNamespace(backbone=backbone))
+    network = SimpleNamespace(backbone=backbone, is_vit=False)
+    (resmlp,) = list_variants(network)
     assert describe_variant(resmlp) == 'full network, 96 px'
     model = dict(backbone=backbone)
     assert resmlp.apply(model) == model

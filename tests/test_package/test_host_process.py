@@ -89,8 +89,9 @@ def changes(before):
 
 before, library, found = state(), functions(), {}
 import mmclca
+skipped = ('__main__',) if find_spec('gradio') else ('__main__', 'page')
 for module in pkgutil.walk_packages(mmclca.__path__, 'mmclca.'):
-    if not module.name.endswith('__main__'):
+    if not {*skipped} & {*module.name.split('.')}:
         importlib.import_module(module.name)
 found['import'] = changes(before)
 

@@ -59,6 +59,7 @@ def windows(monkeypatch):
     monkeypatch.setattr(sys, 'platform', 'win32')
 
 
+@NEEDS_GRADIO
 @pytest.mark.slow
 def test_all_modules_import_without_posix(tmp_path):
     run = run_python('-W', 'ignore', '-c', IMPORT_AS_ON_WINDOWS, cwd=tmp_path)
