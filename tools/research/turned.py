@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Photos after quarter turns: what they cost, and what helps.
+"""Accuracy on photos after quarter turns, and how to raise it.
 
 ``python tools/research/turned.py`` prints, in percent, the accuracy and the
 share flagged as unknown for upright and turned photos, and the share of turned
