@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from installed import NEEDS_COMPILER
 from tiny_photos import write_weights
 
 from mmclca.benchmark import quantized, timing
@@ -82,6 +83,7 @@ def test_onnx_runtime_is_refused_if_not_installed(no_onnx):
         timing.find_runtime('onnx', 'cpu')
 
 
+@NEEDS_COMPILER
 @pytest.mark.slow
 def test_latency_is_measured_in_onnx_runtime(tmp_path):
     found = find_weights(str(write_weights(tmp_path)), None)

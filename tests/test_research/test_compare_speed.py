@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 import torch
+from installed import NEEDS_COMPILER
 from mmcv import imread
 from speed import comparison as results
 from speed.candidates import REDUCERS
@@ -58,6 +59,7 @@ def table(text):
     return [rows[0], *rows[2:]]
 
 
+@NEEDS_COMPILER
 @pytest.mark.slow
 def test_onnx_backend_measures_pytorch_and_onnx_runtime(
     tool, config, tmp_path
