@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from installed import NEEDS_COMPILER
 from PIL import Image
 
 from mmclca.benchmark import quantized
@@ -121,6 +122,7 @@ def test_command_opens_no_file_or_address_named_in_the_folder(
         assert '<img' in (model / 'report.html').read_text()  # stored copies
 
 
+@NEEDS_COMPILER
 @pytest.mark.slow
 def test_int8_comparison_decodes_no_other_photo_and_opens_no_address(
     place, copy, tmp_path, capsys, events, run, monkeypatch

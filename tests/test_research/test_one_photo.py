@@ -6,6 +6,7 @@ import json
 import numpy as np
 import one_photo
 import pytest
+from installed import NEEDS_COMPILER
 from PIL import Image
 from tiny_photos import write_weights
 from tiny_run import ROOT, run_tool
@@ -21,6 +22,7 @@ def test_efficiency_divides_speed_up_by_ratio_of_gmacs():
     assert reduced['efficiency'] == pytest.approx(0.8)
 
 
+@NEEDS_COMPILER
 @pytest.mark.slow
 def test_models_of_fit_are_timed_on_photos(tmp_path, monkeypatch):
     image, out = tmp_path / 'photo.png', tmp_path / 'times.json'
