@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Accuracy of a classifier that sees only cues that should not matter.
+"""Accuracy of a classifier on cues that should not matter.
 
 Kernel ridge regression with a Gaussian kernel, in given folds. Its baseline
 are regressions on permuted labels. As labels are linear in the regression, all
@@ -45,7 +45,7 @@ def probe_cues(
     Args:
         cues (Tensor): Facts about photos (N, D).
         labels (Tensor): Labels (N,).
-        groups (Tensor): Numbers of groups (N,) from 0; labels of groups are
+        groups (Tensor): Group numbers (N,) from 0; labels of groups are
             permuted.
         splits (Sequence[tuple]): Positions of the training and test photos of
             each fold.
@@ -55,7 +55,7 @@ def probe_cues(
         nothing is tested.
     """
     generator = torch.Generator().manual_seed(0)
-    cues = standardize(cues.double())
+    cues = scale_columns(cues.double())
     if not cues.numel():
         return None
     permuted = [labels]
@@ -81,7 +81,7 @@ def probe_cues(
     )
 
 
-def standardize(cues: Tensor) -> Tensor:
+def scale_columns(cues: Tensor) -> Tensor:
     """Scale columns (N, D) to deviation 1, and omit constant ones."""
     cues = cues - cues.mean(0)
     deviation = cues.square().mean(0).sqrt()
@@ -92,7 +92,7 @@ def standardize(cues: Tensor) -> Tensor:
 def _predict(
     cues: Tensor, rows: Tensor, train: np.ndarray, test: np.ndarray
 ) -> Tensor:
-    """Predict the test photos for each column of labels (N, P)."""
+    """Predict the test photos for each label column (N, P)."""
     old, new = cues[train], cues[test]
     squared = torch.cdist(old, old).square()
     scale = squared[squared > 0].median() if squared.any() else 1.0

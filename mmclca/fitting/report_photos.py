@@ -194,7 +194,7 @@ def build_shortcut_sections(
     tested: Sequence[TestedPhoto],
     pictures: Pictures,
 ) -> list[ShortcutSection]:
-    """Show the first photos of the two classes that differ most."""
+    """Show the first photos of the two most different classes."""
     sections = []
     for shortcut in shortcuts:
         groups = []

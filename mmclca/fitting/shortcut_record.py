@@ -1,14 +1,14 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Part of a fit's record about cues that tell classes without the plant."""
+"""Part of a fit's record about cues for classes outside the plant."""
 
 from dataclasses import dataclass, field
 from typing import Literal
 
 from .wording import Advice, Description, about
 
-# smallest share of the model's gain over chance that is worth a warning
+# smallest share of the model's gain over chance worth a warning
 SHARE = 0.4
-# what a probe sees, what may differ in new photos, and what to do
+# the cues of a probe, possible differences in new photos, and advice
 PROBES = dict(
     border=(
         'the border',
@@ -26,14 +26,14 @@ PROBES = dict(
 
 @dataclass(frozen=True)
 class Shortcut:
-    """Accuracy from cues that should not tell the class.
+    """Accuracy from cues outside the plant.
 
     Args:
-        source (Literal['border', 'file']): What the probe sees.
+        source (Literal['border', 'file']): Its cues.
         accuracy (float): Accuracy of the probe.
         chance (float): Mean accuracy for permuted labels.
         highest (float): Highest accuracy for permuted labels.
-        extremes (list[str]): The two classes that differ most. Defaults to
+        extremes (list[str]): The two most different classes. Defaults to
             [].
     """
 
@@ -53,7 +53,7 @@ class Shortcut:
         )
 
     def describe(self) -> Description:
-        """Describe the probe, and what to do."""
+        """Describe the probe, with advice."""
         seen, varied, advice = PROBES[self.source]
         return Description(
             (

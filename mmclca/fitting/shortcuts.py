@@ -14,7 +14,7 @@ from mmclca.datasets.decoding import UndecodedError, open_image
 from mmclca.datasets.photos import LabeledImages
 from mmclca.datasets.photos.captures import Capture
 from mmclca.evaluation.conformal import Calibration
-from mmclca.evaluation.shortcut_probe import probe_cues, standardize
+from mmclca.evaluation.shortcut_probe import probe_cues, scale_columns
 
 from .pictures import upright
 from .plan import Plan
@@ -121,7 +121,7 @@ def encode(rows: list[list]) -> Tensor:
 
 def find_extremes(cues: Tensor, photos: LabeledImages) -> list[str]:
     """Return the two classes whose mean cues (N, D) differ most."""
-    scaled = standardize(cues)
+    scaled = scale_columns(cues)
     labels = torch.tensor(photos.labels)
     means = torch.stack([scaled[labels == x].mean(0) for x in labels.unique()])
     pair = int(torch.cdist(means, means).argmax())

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Networks of timm that match pretrained weights."""
+"""Networks of timm for pretrained weights."""
 
 from functools import cache
 from typing import Any
@@ -32,7 +32,7 @@ def find_timm_vit(arch: str) -> TimmViT | None:
 def recognize_timm_backbone(
     checkpoint: Checkpoint, arch: str
 ) -> dict[str, Any]:
-    """Return settings of the network in timm that matches weights exactly.
+    """Return settings of the network in timm, which must match the weights.
 
     A ViT gets token reduction; other networks do not, and are recognized with
     merged branches, too.

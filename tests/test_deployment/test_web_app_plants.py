@@ -40,7 +40,7 @@ def read_list(page, path):
 
 
 def read_scores(row):
-    """Return the scores of all classes; the worst has the rest."""
+    """Return all scores; the worst class has the rest."""
     scores = {row[f'name_{i}']: float(row[f'score_{i}']) for i in range(1, 6)}
     rest = 1 - sum(scores.values())
     return np.array([scores.get(name, rest) for name in CLASSES], np.float32)

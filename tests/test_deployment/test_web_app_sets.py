@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Prediction sets and ticked classes of the web app, in a browser."""
+"""Prediction sets and ticked classes in the web app, in a browser."""
 
 import cv2
 import numpy as np
@@ -33,7 +33,7 @@ def calibrate(number=300):
 
 @pytest.fixture
 def photos(tmp_path):
-    """Photos of random colors."""
+    """Photos in random colors."""
     paths = [tmp_path / f'{i}.png' for i in range(9)]
     colors = np.random.default_rng(0).integers(0, 256, (9, 3))
     for path, color in zip(paths, colors, strict=True):

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Warning of photos that differ from the training photos."""
+"""Warning about photos unlike the training photos."""
 
 import json
 import shutil
@@ -21,7 +21,7 @@ DIFFER = 'differ from the training photos (p < 0.0'
 
 @pytest.fixture
 def noise(tmp_path):
-    """Write photos of noise into a folder for each class."""
+    """Write random photos into a folder for each class."""
 
     def noise(classes, per_class):
         random = np.random.RandomState(0)

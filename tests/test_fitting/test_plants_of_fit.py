@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Photos of plants: figures of fit, and predictions of plants."""
+"""Several photos per plant: figures in fit, and predictions."""
 
 import csv
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Classes that are told by the border or the file of a photo."""
+"""Classes told by the border or the file."""
 
 import json
 
@@ -21,7 +21,7 @@ TONES = dict(ash=40, elm=120, oak=220)
 
 @pytest.fixture
 def photos(tmp_path):
-    """Write photos of noise with a border in the tone of their class."""
+    """Write random photos with a border in the tone for their class."""
     random = np.random.RandomState(0)
     for name, tone in TONES.items():
         (tmp_path / 'photographs' / name).mkdir(parents=True)

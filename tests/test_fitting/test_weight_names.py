@@ -2,7 +2,6 @@
 """Names of weights in timm, and of missing files."""
 
 import pytest
-import timm
 
 from mmclca.checkpoints import downloading
 from mmclca.checkpoints.error import CheckpointError, DownloadError
@@ -45,7 +44,7 @@ def test_message_is_one_line_if_a_download_fails(monkeypatch):
     def fail(name):
         raise OSError
 
-    monkeypatch.setattr(timm, 'get_pretrained_cfg', fail)
+    monkeypatch.setattr(downloading, '_ask_hub', fail)
     for name in (None, f'timm://{NAME}'):
         with pytest.raises(CheckpointError, match='create_model') as error:
             find_weights(name)

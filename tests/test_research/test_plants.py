@@ -11,7 +11,7 @@ from mmclca.apis.probe.classifiers import fit_linear
 
 
 class RandomFeatures:
-    """Probe on features of plants that share half of their noise."""
+    """Probe on features whose plants share half the noise."""
 
     def __init__(self, labels, plants):
         generator = torch.Generator().manual_seed(0)

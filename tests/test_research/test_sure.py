@@ -11,7 +11,7 @@ import torch
 
 @pytest.fixture
 def data(monkeypatch):
-    """Photos of six classes that overlap."""
+    """Photos from six overlapping classes."""
     monkeypatch.setattr(sure, 'COUNTS', (2, 5, 30))
     monkeypatch.setattr(sure, 'NUM_DRAWS', 3)
     generator = torch.Generator().manual_seed(0)

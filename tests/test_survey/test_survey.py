@@ -60,7 +60,7 @@ def run(monkeypatch, capsys):
 
 
 def fill(table, number=99, **labels):
-    """Write the class folder of each photo as its label, but ``labels``."""
+    """Write the class folder per photo as its label, but ``labels``."""
     rows = [*csv.DictReader(table.open(encoding='utf-8-sig'))]
     for row in rows[:number]:
         row['class'] = Path(row['file']).parts[0]

@@ -55,8 +55,8 @@ def main(folder: Path) -> None:
     write_inputs(folder)
     for command in COMMANDS:
         print(f'== mmclca {command}', flush=True)
-        words = [sys.executable, '-m', 'mmclca', *command.split()]
-        subprocess.run(words, cwd=folder, check=True)
+        arguments = [sys.executable, '-m', 'mmclca', *command.split()]
+        subprocess.run(arguments, cwd=folder, check=True)
     for name in ('model/report.html', 'results.csv', 'model.onnx'):
         if not (folder / name).is_file():
             sys.exit(f'{name} was not written')

@@ -32,8 +32,8 @@ def measure(features, labels):
     for count in COUNTS:
         for number in range(NUM_DRAWS):
             train = draw(labels, everything, count, number)
-            others = everything.index_fill(0, train, False)
-            if others.sum() < len(train):
+            unseen = everything.index_fill(0, train, False)
+            if unseen.sum() < len(train):
                 continue
             splits = GroupedSplits(labels[train])
             cuts = [
@@ -43,7 +43,7 @@ def measure(features, labels):
             ]
             similarities = nearest_of_others(features[train], cuts)
             figures = threshold_by_folds(similarities, folds=FOLDS)
-            nearest = nearest_cosine(unit[train], unit[others])
+            nearest = nearest_cosine(unit[train], unit[unseen])
             rate = float((nearest < figures['threshold']).float().mean())
             low, high = figures['low'], figures['high']
             yield dict(

@@ -38,9 +38,9 @@ ACCURACY = 1.0
 
 def main():
     rows = [
-        run_once(source, kind, is_planted, seed)
+        run_once(source, cue, is_planted, seed)
         for source in SOURCES
-        for kind in KINDS
+        for cue in KINDS
         for is_planted in (True, False)
         for seed in range(NUM_RUNS)
     ]
@@ -69,7 +69,7 @@ def probe(labeled):
     return probe_photos(labeled, torch.arange(len(labeled)), [*splits])
 
 
-def run_once(source, kind, is_planted, seed):
+def run_once(source, cue, is_planted, seed):
     """Plant a shortcut, or assign it at random; return whether it is found."""
     random = np.random.RandomState(seed)
     images = read_images(source, random)
@@ -81,28 +81,28 @@ def run_once(source, kind, is_planted, seed):
         for number, (image, value) in enumerate(
             zip(images, assigned, strict=True)
         ):
-            if kind == 'tone':
+            if cue == 'tone':
                 image = frame(image, tones[value] + NOISE * random.randn())
-            elif kind == 'size':
+            elif cue == 'size':
                 side = SIDE + 16 * int(value)
                 image = image.resize((side, side))
             paths.append(str(Path(folder, f'{number}.jpg')))
             image.save(paths[-1], quality=90)
         captures = {}
-        if kind == 'camera':
+        if cue == 'camera':
             captures = {
                 path: Capture(camera=f'camera {value}')
                 for path, value in zip(paths, assigned, strict=True)
             }
         labeled = LabeledImages.from_names(paths, [*map(str, labels)], source)
         labeled.captures.update(captures)
-        expected = 'border' if kind == 'tone' else 'file'
+        expected = 'border' if cue == 'tone' else 'file'
         warned = any(
             shortcut.is_far_above_chance(ACCURACY)
             for shortcut in probe(labeled)
             if shortcut.source == expected
         )
-    return dict(source=source, kind=kind, is_planted=is_planted, warned=warned)
+    return dict(source=source, cue=cue, is_planted=is_planted, warned=warned)
 
 
 def frame(image, tone):

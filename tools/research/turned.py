@@ -129,8 +129,8 @@ def flag(dataset, train, references, cv):
     unit = F.normalize(dataset.turned, dim=2)
     compared = unit[train, 0]
     similarities = torch.full((len(cv.splits), len(train)), torch.nan)
-    for row, (others, test) in zip(similarities, cv.splits, strict=True):
-        stored = references[others].flatten(0, 1)
+    for row, (train_rows, test) in zip(similarities, cv.splits, strict=True):
+        stored = references[train_rows].flatten(0, 1)
         row[test] = (compared[test] @ stored.T).amax(1)
     threshold = threshold_by_folds(similarities)['threshold']
     new = unit[dataset.tested] @ references.flatten(0, 1).T
@@ -142,8 +142,8 @@ def flag_averaged(dataset, train, cv):
     unit = F.normalize(dataset.turned, dim=2)
     stored = unit[train, 0]
     similarities = torch.full((len(cv.splits), len(train)), torch.nan)
-    for row, (others, test) in zip(similarities, cv.splits, strict=True):
-        row[test] = (unit[train][test] @ stored[others].T).amax(2).mean(1)
+    for row, (train_rows, test) in zip(similarities, cv.splits, strict=True):
+        row[test] = (unit[train][test] @ stored[train_rows].T).amax(2).mean(1)
     threshold = threshold_by_folds(similarities)['threshold']
     nearest = (unit[dataset.tested] @ stored.T).amax(2)
     flags = nearest.mean(1, keepdim=True) < threshold

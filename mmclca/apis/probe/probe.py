@@ -51,7 +51,7 @@ LAST_LAYER_KEYS = ('num_classes', 'loss', 'topk', 'cal_acc')
 
 
 @dataclass(frozen=True)
-class View:
+class PhotoView:
     """View of an image: its zoomed center, or the image after turns."""
 
     zoom: float = 1.0
@@ -130,9 +130,9 @@ class Probe:
             self.model, classes=self.classes
         )
         key = feature_key(self.model)
-        names = {View(): key}
-        names |= {View(zoom): f'{key}-{zoom:.3f}' for zoom in zooms}
-        names |= {View(quarters=x): f'{key}-turned-{x}' for x in quarters}
+        names = {PhotoView(): key}
+        names |= {PhotoView(zoom): f'{key}-{zoom:.3f}' for zoom in zooms}
+        names |= {PhotoView(quarters=x): f'{key}-turned-{x}' for x in quarters}
         self._caches = {
             view: FeatureCache(features_dir, name, width)
             for view, name in names.items()
@@ -153,7 +153,7 @@ class Probe:
         Raises:
             Error: If no image is readable, or features are not finite.
         """
-        return self._extract_view(self._find_digests(paths), View())
+        return self._extract_view(self._find_digests(paths), PhotoView())
 
     def views(self, paths: Sequence[str | PathLike]) -> Outputs:
         """Extract the features (N, V, D) of all training views.
@@ -179,7 +179,7 @@ class Probe:
         ]
 
     def _extract_view(
-        self, images: list[tuple[str, str | None]], view: View
+        self, images: list[tuple[str, str | None]], view: PhotoView
     ) -> Outputs:
         """Return the features of a view, and cache new ones."""
         cache = self._caches[view]
@@ -214,7 +214,7 @@ class Probe:
         paths: list[str],
         digests: list[str | None],
         new: list[int],
-        view: View,
+        view: PhotoView,
     ) -> dict[int, str]:
         """Cache features of the images at the positions ``new``.
 

@@ -43,10 +43,10 @@ def draw_interval():
     from mmclca.evaluation import wilson
 
     figure, axis = plot(*SIZE)
-    for place, photos in enumerate(NUM_PHOTOS):
+    for position, photos in enumerate(NUM_PHOTOS):
         low, high = wilson(0.8, photos)
-        axis.plot([place] * 2, [100 * low, 100 * high], color=BLUE, lw=5)
-        axis.plot(place, 80, 'o', color='white', ms=4)
+        axis.plot([position] * 2, [100 * low, 100 * high], color=BLUE, lw=5)
+        axis.plot(position, 80, 'o', color='white', ms=4)
     axis.set_xticks(range(len(NUM_PHOTOS)), NUM_PHOTOS)
     axis.set(xlabel='tested photos', ylabel='accuracy (%)', ylim=(40, 100))
     return figure
