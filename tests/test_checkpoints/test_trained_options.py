@@ -4,18 +4,26 @@
 import onnxruntime
 import pytest
 import torch
+from installed import NEEDS_COMPILER, needs
 from mmengine.config import Config
 from tiny_run import ROOT, run_tool, write_run
 
 from mmclca.apis import Probe, TokenReductionInferencer
 from mmclca.page import open_model
+from mmclca.utils.torch_versions import EXPORTS_LOOPS
 
 TOFU = dict(type='mmclca.ToMe', keep_rate=0.5, early='prune', merge='mlerp')
 ATC = dict(type='mmclca.ATC', keep_rate=0.5, linkage='complete')
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('reducer', [TOFU, ATC], ids=['tofu', 'atc'])
+@pytest.mark.parametrize(
+    'reducer',
+    [
+        pytest.param(TOFU, id='tofu', marks=NEEDS_COMPILER),
+        pytest.param(ATC, id='atc', marks=needs('torch', EXPORTS_LOOPS)),
+    ],
+)
 def test_trained_model_predicts_opens_in_page_and_exports(
     reducer, tmp_path, monkeypatch
 ):

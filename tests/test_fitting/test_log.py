@@ -6,11 +6,13 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from installed import needs
 from mmengine.logging import MMLogger, print_log
 
 from mmclca.engine.hooks import ProgressHook, progress_hook
 from mmclca.fitting import log as fit_log
 from mmclca.fitting.log import Log, redirected_output
+from mmclca.utils.torch_versions import EXPORTS_LOOPS
 
 
 def test_log_separates_lines_of_fit_from_library_messages(tmp_path, capsys):
@@ -73,6 +75,7 @@ def test_fit_changes_no_output_or_setting_of_its_process(noted, place):
 
 
 @pytest.mark.slow
+@needs('torch', EXPORTS_LOOPS)
 def test_fit_with_onnx_changes_nothing_in_its_process(
     noted_fit, place, tmp_path
 ):

@@ -163,7 +163,8 @@ READERS = (
     'mmclca verify',
 )
 SLOW = (pytest.mark.slow, pytest.mark.first)
-MARKS = {'mmclca export': (*SLOW, NEEDS_COMPILER), 'mmclca page': NEEDS_GRADIO}
+EXPORTS = (*SLOW, NEEDS_COMPILER)
+MARKS = {'mmclca export': EXPORTS, 'mmclca page': NEEDS_GRADIO}
 GOLDEN = (
     'predict.py',
     'probe.py',
@@ -275,7 +276,7 @@ def fitted(answer, folder):
 @pytest.mark.parametrize(
     'name',
     [
-        pytest.param(name, marks=SLOW if 'export' in name else ())
+        pytest.param(name, marks=EXPORTS if 'export' in name else ())
         for name in WITH_FOLDER
     ],
 )

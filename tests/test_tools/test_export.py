@@ -15,6 +15,7 @@ import onnx
 import onnxruntime
 import pytest
 import torch
+from installed import NEEDS_COMPILER
 from mmengine.dataset import Compose
 from mmengine.registry import DefaultScope
 from PIL import Image
@@ -113,6 +114,7 @@ def test_file_with_other_scores_is_refused(exported):
 
 
 @pytest.mark.slow
+@NEEDS_COMPILER
 def test_pt2_and_int8_files_have_their_own_names(export, tmp_path, capsys):
     config, checkpoint, _ = write_model(tmp_path)
     export(config, checkpoint, '--format', 'pt2')

@@ -7,6 +7,7 @@ from pathlib import Path
 import mmcv
 import pytest
 import torch
+from installed import NEEDS_COMPILER
 from mmengine.config import Config
 from mmpretrain import get_model
 from tiny_run import CLASSES, write_run
@@ -58,6 +59,7 @@ def test_stored_lora_is_refused_if_its_targets_are_slow(lora, target):
 
 
 @pytest.mark.slow
+@NEEDS_COMPILER
 def test_tools_accept_lora_model(lora, run):
     config = 'lora.py', 'lora.pth'
     image = 'data/elm/0.png'

@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 import torch
+from installed import NEEDS_COMPILER
 from tiny_run import CONFIG, ROOT, load_tool
 
 from mmclca.benchmark import Candidate, Setting, steps, throughput
@@ -123,6 +124,7 @@ def test_model_is_left_out_if_out_of_memory(tool, config, capsys, monkeypatch):
 
 
 @pytest.mark.slow
+@NEEDS_COMPILER
 def test_onnx_runtimes_measure_the_exported_model(tool, config, capsys):
     pytest.importorskip('onnxruntime')
     runtimes = ('--runtimes', 'pytorch', 'onnx', 'onnx-int8')
