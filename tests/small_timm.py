@@ -45,7 +45,7 @@ KINDS = dict(
     hybrid=dict(embed_layer=_hybrid),
     post_norm=dict(block_fn=ResPostBlock, init_values=0.1),
     parallel=dict(block_fn=ParallelThingsBlock, init_values=0.1),
-    scaling=dict(block_fn=ParallelScalingBlock, qk_norm=True),
+    scaling=dict(block_fn=ParallelScalingBlock, qk_norm=True, qkv_bias=False),
     swiglu=dict(mlp_layer=SwiGLU, norm_layer=RmsNorm, act_layer=nn.SiLU),
     dynamic=dict(dynamic_img_size=True, dynamic_img_pad=True),
     wide=dict(img_size=(16, 48), patch_size=(8, 12)),
@@ -59,8 +59,7 @@ if DIFF_BLOCKS:
     diff = dict(attn_layer='diff')
     KINDS |= dict(
         scaling_fused=dict(
-            block_fn=partial(ParallelScalingBlock, fuse_out_proj=True),
-            qkv_bias=False,
+            block_fn=partial(ParallelScalingBlock, fuse_out_proj=True)
         ),
         diff=diff,
         diff_parallel=dict(diff, block_fn=ParallelThingsBlock),
@@ -75,7 +74,8 @@ def fill(model):
         for parameter in model.double().parameters():
             parameter.normal_(std=0.1, generator=generator)
         for name, buffer in model.named_buffers():
-            if 'running' in name:  # of batch normalization
+            # of batch normalization; zeros in place of a bias
+            if 'running' in name or name.endswith('bias'):
                 buffer.fill_('var' in name)
     return model.eval()
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from timm.models import vision_transformer as vit
 from torch import Tensor, nn
+from torch.nn import functional
 
 from ..reduction.attention import Attended, DiffAttended, JoinedAttended
 from .base import LayerFunctions
@@ -138,11 +139,29 @@ def attend_branches(
     return sum(updates), JoinedAttended([part for _, part in branches])
 
 
+def project_in(layer: Any, x: Tensor) -> tuple[Tensor, ...]:
+    """Return the parts of the projection in a ``ParallelScalingBlock``.
+
+    These are hidden features of the FFN, queries, keys and values. Before
+    timm 1.0.25, a layer without ``in_proj.bias`` adds ``mlp_bias`` to the last
+    channels, queries, keys and values, instead of the first ones.
+    """
+    zeros = layer._buffers.get('qkv_bias')
+    if zeros is not None:
+        bias = torch.cat((zeros, layer.mlp_bias))
+        y = functional.linear(x, layer.in_proj.weight, bias)
+        return y.split(layer.in_split, dim=-1)
+    hidden, *qkv = layer.in_proj(x).split(layer.in_split, dim=-1)
+    if layer.mlp_bias is not None:
+        hidden = hidden + layer.mlp_bias
+    return hidden, *qkv
+
+
 def project_fused(
     layer: nn.Module, x: Tensor, inputs: AttentionInputs
 ) -> Attended:
     """Return queries, keys and values of a ``ParallelScalingBlock``."""
-    _, *qkv = layer.in_proj(x).split(layer.in_split, dim=-1)
+    _, *qkv = project_in(layer, x)
     return split_heads(layer, qkv, inputs.key_bias)
 
 
@@ -153,9 +172,7 @@ def attend_and_feed(
 
     As attention and FFN are parallel, tokens are reduced after both.
     """
-    hidden, *qkv = layer.in_proj(x).split(layer.in_split, dim=-1)
-    if layer.mlp_bias is not None:
-        hidden = hidden + layer.mlp_bias
+    hidden, *qkv = project_in(layer, x)
     attended = split_heads(layer, qkv, inputs.key_bias)
     y = weighted(layer, attended, inputs.softmax)
     hidden = layer.mlp_drop(layer.mlp_act(hidden))
