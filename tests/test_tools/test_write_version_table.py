@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from installed import is_installed
+
+from mmclca.models.reduced.timm_versions import EVA_SINCE
+from mmclca.utils.torch_versions import COMPILES, EXPORTS_LOOPS
 
 TOOLS = Path(__file__).parents[2] / 'tools/dev'
 
@@ -43,4 +47,16 @@ def test_row_tells_versions_and_results(table, monkeypatch):
 def test_all_checks_pass_in_this_environment(table):
     pytest.importorskip('onnxscript', reason='pip install "mmclca[deploy]"')
     row = table.describe_environment(sys.executable)
-    assert row[5:] == ['yes'] * len(table.CHECKS)
+    configs, *commands, evit, atc = row[5:]
+    assert commands == ['yes'] * (len(table.CHECKS) - 3)
+    assert configs == expected_cell('timm', EVA_SINCE)
+    assert evit == expected_cell('torch', COMPILES)
+    # without any export, it is refused for that
+    exports = is_installed('torch', COMPILES)
+    assert atc == (expected_cell('torch', EXPORTS_LOOPS) if exports else evit)
+
+
+def expected_cell(package, oldest):
+    """Return the cell of a check that needs a version."""
+    new = is_installed(package, oldest)
+    return 'yes' if new else f'needs {package} {oldest}'

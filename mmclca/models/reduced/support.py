@@ -6,7 +6,6 @@ from collections.abc import Collection
 from inspect import isroutine
 from typing import Any, NoReturn
 
-import timm
 from timm.models.deit import VisionTransformerDistilled
 from timm.models.eva import Eva
 from timm.models.vision_transformer import ParallelThingsBlock
@@ -22,7 +21,12 @@ from .rotary_angles import ANGLES
 from .timm_eva import ReducedEva
 from .timm_eva_layers import EVA_FUNCTIONS
 from .timm_model import LAYER_FUNCTIONS, POOLS
-from .timm_versions import ATTENTIONS, EVA_ATTENTIONS, EVA_SINCE, supports_eva
+from .timm_versions import (
+    ATTENTIONS,
+    EVA_ATTENTIONS,
+    NEEDS_LATER_TIMM,
+    supports_eva,
+)
 from .timm_vit import ReducedDistilledViT, ReducedViT
 from .transformers_families import TRANSFORMERS
 from .transformers_vit import reduced_transformer
@@ -38,10 +42,7 @@ EXPECTED = (
     'or ViT, DeiT, DINOv2, DINOv3, CLIP or SigLIP of Transformers'
 )
 REASONS = {  # by pattern of the class name
-    '^Eva$': (
-        f'it needs timm {EVA_SINCE} or later, and timm {timm.__version__} is '
-        f'installed: pip install "timm>={EVA_SINCE}"'
-    ),
+    '^Eva$': f'it {NEEDS_LATER_TIMM}',
     'Beit|Data2Vec|RelPos': 'its attention has a bias per pair of positions',
     'SAM|Swin': 'its attention is limited to windows of the patch grid',
 }

@@ -21,6 +21,7 @@ from ..reduction.attention import Attended
 from ..reduction.reducers import TokenReducer
 from ..reduction.tokens import Tokens
 from .support import reduced_class
+from .timm_versions import NEEDS_LATER_TIMM, supports_eva
 
 OutType = Literal[
     'raw',
@@ -141,6 +142,8 @@ class TimmViT(Reducible, BaseBackbone):
         known = timm.list_models()
         if arch not in known:  # other names download or open files
             hint = did_you_mean(arch, known, limit=3)
+            if 'dinov3' in arch and not supports_eva():
+                raise Error(f'arch={arch!r} {NEEDS_LATER_TIMM}')
             raise Error(f'arch={arch!r} is not in timm{hint}')
         size: dict[str, Any] = dict(img_size=img_size) if img_size else {}
         try:

@@ -37,6 +37,10 @@ except ImportError:
     EVA_ATTENTIONS = (eva.EvaAttention,)
 
 EVA_SINCE = '1.0.20'  # the first one with DINOv3
+NEEDS_LATER_TIMM = (
+    f'needs timm {EVA_SINCE} or later, and timm {timm.__version__} is '
+    f'installed: pip install "timm>={EVA_SINCE}"'
+)
 # arguments of forward passes, and the version of timm that added them
 SINCE = dict(attn_mask='1.0.16', output_dict='1.0.16', is_causal='1.0.26')
 

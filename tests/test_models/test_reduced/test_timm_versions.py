@@ -7,6 +7,7 @@ from small_timm import photos, small_timm
 
 import mmclca
 from mmclca.models.reduced.timm_versions import pools_prefix, select_arguments
+from mmclca.registry import MODELS
 
 
 def test_arguments_with_values_are_selected():
@@ -32,6 +33,16 @@ def test_argument_that_timm_lacks_is_refused_by_name(
     monkeypatch.setattr('timm.__version__', version)
     with pytest.raises(mmclca.Error, match=message):
         select_arguments(lambda x: x, is_causal=True)
+
+
+def test_dinov3_in_a_config_names_the_needed_timm(monkeypatch):
+    monkeypatch.setattr('timm.list_models', lambda: ['vit_tiny_patch16_224'])
+    monkeypatch.setattr('timm.__version__', '1.0.19')
+    arch = 'vit_small_patch16_dinov3'
+    with pytest.raises(mmclca.Error, match=r'needs timm 1\.0\.20 or later'):
+        MODELS.build(dict(type='mmclca.TimmViT', arch=arch))
+    with pytest.raises(mmclca.Error, match='is not in timm'):
+        MODELS.build(dict(type='mmclca.TimmViT', arch='dino'))
 
 
 @pytest.mark.parametrize(('kind', 'pooled'), [('map', True), ('plain', False)])
