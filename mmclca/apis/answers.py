@@ -197,7 +197,10 @@ def read_coarse_classes(folder: ModelFolder) -> dict[str, str]:
 
 
 def summarize_sets(results: Sequence[dict], level: float) -> str:
-    """Count the photos per kind: one, a coarse, or several classes."""
+    """Count the photos with one class, a coarse one, or several.
+
+    Whether photos are like the training photos is not known here.
+    """
     counts = Counter(
         'one class'
         if len(result['sure_set']) == 1
@@ -210,4 +213,7 @@ def summarize_sets(results: Sequence[dict], level: float) -> str:
     parts = [
         f'{answer} for {number}' for answer, number in counts.most_common()
     ]
-    return f'With {level:g}% guarantee: {", ".join(parts)}'
+    return (
+        f'With {level:g}% guarantee, if photos are like the training photos: '
+        f'{", ".join(parts)}'
+    )

@@ -110,6 +110,7 @@ def test_summary_counts_answers_by_their_kind():
     ]
     results.append(dict(image='b.jpg', error='empty file'))
     assert summarize_sets(results, 95) == (
-        'With 95% guarantee: one class for 2, a coarse class for 1, several '
+        'With 95% guarantee, if photos are like the training photos: '
+        'one class for 2, a coarse class for 1, several '
         'classes for 1'
     )
