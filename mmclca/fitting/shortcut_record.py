@@ -7,7 +7,8 @@ from typing import Literal
 from .wording import Advice, Description, about
 
 # smallest share of the model's gain over chance worth a warning
-SHARE = 0.4
+# (patches with little attention may show plants)
+SHARES = dict(border=0.4, patches=0.5, file=0.4)
 # the cues of a probe, possible differences in new photos, and advice
 PROBES = dict(
     border=(
@@ -15,6 +16,12 @@ PROBES = dict(
         'background',
         'if plants fill the frame, this can be the plant itself; else '
         'photograph all classes in front of the same background, or crop',
+    ),
+    patches=(
+        'the patches to which the model attends least',
+        'background',
+        'these may show plants, too; if not, photograph all classes in front '
+        'of the same background',
     ),
     file=(
         'size, camera, day and JPEG quality',
@@ -29,7 +36,7 @@ class Shortcut:
     """Accuracy from cues outside the plant.
 
     Args:
-        source (Literal['border', 'file']): Its cues.
+        source (Literal['border', 'patches', 'file']): Its cues.
         accuracy (float): Accuracy of the probe.
         chance (float): Mean accuracy for permuted labels.
         highest (float): Highest accuracy for permuted labels.
@@ -37,7 +44,7 @@ class Shortcut:
             [].
     """
 
-    source: Literal['border', 'file']
+    source: Literal['border', 'patches', 'file']
     accuracy: float
     chance: float
     highest: float
@@ -49,7 +56,7 @@ class Shortcut:
         return (
             accuracy is not None
             and self.accuracy > self.highest
-            and gain >= SHARE * (accuracy - self.chance)
+            and gain >= SHARES[self.source] * (accuracy - self.chance)
         )
 
     def describe(self) -> Description:

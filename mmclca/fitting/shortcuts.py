@@ -1,33 +1,37 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Probe whether the border or the file of a photo tells its class."""
+"""Probe whether border, ignored patches or file of a photo tell its class."""
 
 import math
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from mmclca.apis.probe import OutOfFold
+from mmclca.datasets.batches import Preparation
 from mmclca.datasets.decoding import UndecodedError, open_image
 from mmclca.datasets.photos import LabeledImages
 from mmclca.datasets.photos.captures import Capture
 from mmclca.evaluation.conformal import Calibration
 from mmclca.evaluation.shortcut_probe import probe_cues, scale_columns
 
+from .ignored_patches import read_ignored_patches
 from .pictures import upright
 from .plan import Plan
 from .shortcut_record import Shortcut
 
 MIN_PHOTOS = 20  # fewer are told apart by chance
 SIDE, BORDER = 64, 6  # pixels of a shrunk photo
+MAX_ATTENDED = 120  # photos that pass through the model, in 3 seconds
 
 
 def measure_shortcuts(
     plan: Plan, cv: OutOfFold, calibration: Calibration
 ) -> list[Shortcut]:
-    """Probe border and file of the training photos, in the folds of ``cv``.
+    """Probe the training photos without the plant, in the folds of ``cv``.
 
     Empty for less than ``MIN_PHOTOS`` photos, or if nothing was tested, or a
     photo may not be opened.
@@ -36,7 +40,58 @@ def measure_shortcuts(
     has_few_photos = len(photos) < MIN_PHOTOS or not cv.splits
     if has_few_photos or not all(map(files.may_open, photos.paths)):
         return []
-    return probe_photos(photos, calibration.groups, cv.splits[: cv.folds])
+    splits = cv.splits[: cv.folds]
+    shortcuts = probe_photos(photos, calibration.groups, splits)
+    if plan.variant.out_type is None:  # no ViT
+        return shortcuts
+    prepare = Preparation(plan.config)
+    shortcut = probe_ignored_patches(
+        plan.probe.model, prepare, photos, calibration.groups, splits
+    )
+    return [*shortcuts, shortcut] if shortcut else shortcuts
+
+
+def probe_ignored_patches(
+    model: Any,
+    prepare: Preparation,
+    photos: LabeledImages,
+    groups: Tensor,
+    splits: Sequence[tuple[np.ndarray, np.ndarray]],
+) -> Shortcut | None:
+    """Probe the patches to which the class token attends least.
+
+    Of more than ``MAX_ATTENDED`` photos, a random part is used, as each
+    passes through the model.
+
+    Args:
+        model (nn.Module): Classifier whose backbone has a class token.
+        prepare (Preparation): Its preprocessing.
+        photos (LabeledImages): N photos.
+        groups (Tensor): Numbers of their groups (N,).
+        splits (Sequence[tuple]): As in :func:`probe_photos`.
+
+    Returns:
+        Shortcut | None: None if nothing could be tested.
+    """
+    generator = torch.Generator().manual_seed(0)
+    order = torch.randperm(len(photos), generator=generator)
+    chosen = order[:MAX_ATTENDED].sort().values
+    part = photos.select(chosen.tolist())
+    cues = encode(read_ignored_patches(model, prepare, part.paths))
+    cuts = [
+        (
+            np.flatnonzero(np.isin(chosen, train)),
+            np.flatnonzero(np.isin(chosen, test)),
+        )
+        for train, test in splits
+    ]
+    part_groups = groups[chosen].unique(return_inverse=True)[1]
+    labels = torch.tensor(part.labels)
+    probed = probe_cues(cues, labels, part_groups, cuts)
+    if probed is None:
+        return None
+    extremes = find_extremes(cues, part)
+    return Shortcut('patches', **vars(probed), extremes=extremes)
 
 
 def probe_photos(

@@ -7,14 +7,17 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from tiny_model import write_tiny
 
 import mmclca
+from mmclca.apis import TokenReductionInferencer
 from mmclca.datasets.photos import LabeledImages
 from mmclca.datasets.photos.captures import Capture
-from mmclca.fitting import shortcuts
+from mmclca.fitting import ignored_patches, shortcuts
 from mmclca.fitting.record import FitRecord
 from mmclca.fitting.report import write_report
 from mmclca.fitting.shortcut_record import Shortcut
+from mmclca.models.recording import AttentionRecorder, recording_copy
 
 TONES = dict(ash=40, elm=120, oak=220)
 
@@ -50,11 +53,13 @@ def test_fit_warns_of_a_background_that_goes_with_the_class(
     )
     assert border['accuracy'] > 0.9 > border['highest']
     assert border['extremes'] == ['ash', 'oak']
+    sources = [x['source'] for x in model.facts['shortcuts']]
+    assert sources == ['border', 'patches']
     printed = capsys.readouterr().out
     assert 'from the border alone, 100% of photos' in printed
     report = (model.folder / 'report.html').read_text()
     section = report.partition('id="shortcuts"')[2].partition('</section>')[0]
-    assert section.count('<img') == 6 and 'same background' in section
+    assert section.count('<img') == 12 and 'same background' in section
 
 
 def test_record_without_shortcuts_is_read(copy):
@@ -99,6 +104,30 @@ def test_camera_that_goes_with_the_class_is_noticed(photos):
         'border',
         'file',
     }
+
+
+def test_colors_are_those_of_the_patches_with_least_attention():
+    images = torch.zeros(1, 3, 8, 8)
+    images[0, 0, :4, 4:] = 5.0  # the second of four patches
+    attention = torch.tensor([[0.4, 0.1, 0.2, 0.3]])
+    (row,) = ignored_patches.describe_colors(images, attention)
+    red = [5.0] * 4 + [0.0]  # three quantiles, mean and deviation
+    assert row[::3] == red and not any(row[1::3]) and not any(row[2::3])
+
+
+def test_recorded_attention_is_that_of_cls_in_the_last_layer(tmp_path):
+    torch.manual_seed(0)
+    write_tiny(tmp_path, reducer=None, reduce_at=(), cache=None)
+    inferencer = TokenReductionInferencer(tmp_path / 'tiny.pth')
+    images = torch.randn(2, 3, 32, 32)
+    records = recording_copy(inferencer.model, AttentionRecorder).backbone
+    records.forward_tokens(images)
+    last = recording_copy(
+        inferencer.model, ignored_patches.LastAttention
+    ).backbone
+    last.forward_tokens(images)
+    expected = records.recorder.layers[-1].attn[:, 0, 1:]
+    torch.testing.assert_close(last.recorder.attention, expected)
 
 
 def test_unreadable_photos_have_no_facts(tmp_path):

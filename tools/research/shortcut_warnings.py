@@ -11,12 +11,14 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import frontier
 import numpy as np
 import pandas as pd
 import torch
 from frozen import DATASETS, photos
 from PIL import Image
 
+from mmclca.datasets.batches import Preparation
 from mmclca.datasets.grouped_splits import GroupedSplits
 from mmclca.datasets.photos import LabeledImages
 from mmclca.datasets.photos.captures import Capture
@@ -24,7 +26,10 @@ from mmclca.datasets.synthetic_leaves.cultivars import (
     draw_leaf,
     make_cultivars,
 )
-from mmclca.fitting.shortcuts import probe_photos
+from mmclca.evaluation.shortcut_probe import probe_cues
+from mmclca.fitting.ignored_patches import read_ignored_patches
+from mmclca.fitting.shortcut_record import Shortcut
+from mmclca.fitting.shortcuts import MAX_ATTENDED, encode, probe_photos
 
 NUM_RUNS = 20  # per source and shortcut
 NUM_CLASSES, PER_CLASS = 5, 8
@@ -61,6 +66,49 @@ def main():
                 f'(chance {100 * shortcut.chance:.0f}%), '
                 f'warned: {shortcut.is_far_above_chance(ACCURACY)}'
             )
+    print_patches()
+
+
+def print_patches():
+    """Print the figures for the least attended patches, with ViT-Tiny.
+
+    For false alarms, labels are shuffled.
+    """
+    network = next(
+        x
+        for x in frontier.networks()
+        if frontier.is_default(x) and 'vit_tiny' in x[0]
+    )
+    probe_model = frontier.build_probe(network)
+    prepare = Preparation(probe_model.model._config)
+    shuffled = []
+    for name, dataset in photos(DATASETS).items():
+        training = dataset[dataset.split == 'train']
+        training = training.sample(frac=1, random_state=0)[:MAX_ATTENDED]
+        paths = [*map(str, training.path)]
+        rows = read_ignored_patches(probe_model.model, prepare, paths)
+        cues = encode(rows)
+        labels = torch.tensor(training.label.astype(int).to_numpy())
+        measured = probe_patches(cues, labels)
+        print(
+            f'{name}, patches: {100 * measured.accuracy:.0f}% (chance '
+            f'{100 * measured.chance:.0f}%), warned: '
+            f'{measured.is_far_above_chance(ACCURACY)}'
+        )
+        for seed in range(NUM_RUNS):
+            generator = torch.Generator().manual_seed(seed)
+            order = torch.randperm(len(labels), generator=generator)
+            random = probe_patches(cues, labels[order])
+            shuffled.append(random.is_far_above_chance(ACCURACY))
+    print(f'shuffled labels: warned in {sum(shuffled)} of {len(shuffled)}')
+
+
+def probe_patches(cues, labels):
+    """Probe cues (N, D) of photos in five folds."""
+    splits = [*GroupedSplits(labels.tolist()).folds(5, seed=0)]
+    groups = torch.arange(len(labels))
+    probed = probe_cues(cues, labels, groups, splits)
+    return Shortcut('patches', **vars(probed))
 
 
 def probe(labeled):
