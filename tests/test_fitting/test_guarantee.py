@@ -41,7 +41,7 @@ def test_predict_writes_sets_with_their_coarse_class(
     capsys.readouterr()
     assert not run('predict', copy.folder, new, '--sure', 90, '--out', out)
     printed = capsys.readouterr()
-    assert 'With 90% guarantee: ' in printed.err
+    assert 'With 90% guarantee' in printed.err
     rows = [*csv.DictReader(out.open())]
     for row, line in zip(rows, printed.out.splitlines(), strict=True):
         members = row['sure_set'].split(' | ')
