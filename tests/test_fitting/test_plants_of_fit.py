@@ -8,6 +8,7 @@ from tiny_photos import write_photos, write_weights
 
 from mmclca.fitting.fit_folder import FitFolder
 
+pytestmark = pytest.mark.slow
 PHOTOS_PER_PLANT = 3
 
 

@@ -37,6 +37,7 @@ def photos(tmp_path):
     return tmp_path / 'photographs'
 
 
+@pytest.mark.slow
 def test_fit_warns_of_a_background_that_goes_with_the_class(
     photos, place, tmp_path, capsys
 ):
