@@ -63,8 +63,8 @@ class Reducible(ForeignWeights):
     is_distilled = False  # whether a distillation token follows CLS
     # setting ``out_indices`` for the last layer; None: no such setting
     default_out_indices: int | Sequence[int] | None = None
-    # whether it has the settings ``depth`` and ``out_type`` of
-    # TokenReductionViT, for a head over several layers
+    # whether it has the settings ``depth`` and ``out_type`` as
+    # TokenReductionViT has, for a head over several layers
     has_layer_features = False
     may_be_new = ('cache.', 'reducer.')
     # reason shown to users when the backbone lacks a CLS token

@@ -140,7 +140,7 @@ def attend_branches(
 
 
 def project_in(layer: Any, x: Tensor) -> tuple[Tensor, ...]:
-    """Return the parts of the projection in a ``ParallelScalingBlock``.
+    """Return the projected parts in a ``ParallelScalingBlock``.
 
     These are hidden features of the FFN, queries, keys and values. Before
     timm 1.0.25, a layer without ``in_proj.bias`` adds ``mlp_bias`` to the last
