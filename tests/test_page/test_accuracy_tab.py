@@ -4,25 +4,17 @@
 import csv
 import json
 import shutil
-from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
-import report_folder
-import torch
 from browser_pages import chromium as chromium_fixture
 from browser_pages import drop_folder, playwright, watched
-from tiny_model import write_tiny
 from tiny_photos import write_photos
 from tiny_run import CLASSES
-
-from mmclca.fitting.record import FitRecord
 
 pytest.importorskip('gradio', reason='the page needs gradio: extra demo')
 
 import gradio as gr
 
-from mmclca.page import handlers, open_model
 from mmclca.page.accuracy import BATCH, AccuracyTab
 from mmclca.page.accuracy_layout import build_accuracy
 from mmclca.page.identify import IdentifyTab
@@ -32,47 +24,19 @@ chromium = chromium_fixture
 expect = playwright.expect
 
 
-@pytest.fixture(scope='module')
-def model(tmp_path_factory):
-    """Small model with a record of its classes, but no training photos."""
-    folder = tmp_path_factory.mktemp('model')
-    torch.manual_seed(0)
-    write_tiny(folder)
-    facts = report_folder.facts() | dict(call=dict(photos=None))
-    record = FitRecord.from_json(facts)
-    record = replace(record, photos=replace(record.photos, classes=CLASSES))
-    files = SimpleNamespace(
-        read_complete=lambda: record, read_used_digests=frozenset
-    )
-    return replace(open_model(folder / 'tiny.pth'), files=files)
-
-
-@pytest.fixture
-def uploads(tmp_path):
-    (tmp_path / 'uploads').mkdir()
-    return tmp_path / 'uploads'
-
-
-@pytest.fixture
-def problems(monkeypatch):
-    """Warnings on the page."""
-    shown = []
-    warn = lambda message, **_: shown.append(message)  # noqa: E731
-    monkeypatch.setattr(handlers.gr, 'Warning', warn)
-    return shown
-
-
 def pack(tmp_path, folder, name='new day'):
     """Upload a ZIP archive with a folder."""
     path = shutil.make_archive(tmp_path / 'uploads' / name, 'zip', folder)
     return [dict(path=path)]
 
 
-def test_archive_is_measured_and_deleted(model, uploads, tmp_path, problems):
+def test_archive_is_measured_and_deleted(
+    recorded_model, empty_uploads, tmp_path, problems
+):
     photos = write_photos(tmp_path, per_class=BATCH // 4)
     (photos / 'pine').mkdir()
     shutil.copy(next(photos.glob('ash/*.*')), photos / 'pine')
-    tab = AccuracyTab(IdentifyTab(uploads, model))
+    tab = AccuracyTab(IdentifyTab(empty_uploads, recorded_model))
     progress, view = tab.measure(pack(tmp_path, photos), '[]')
     assert not problems
     assert progress.state == f'Classified {BATCH} of {BATCH} photos'
@@ -82,23 +46,27 @@ def test_archive_is_measured_and_deleted(model, uploads, tmp_path, problems):
     rows = [*csv.DictReader(view.table.open(encoding='utf-8-sig'))]
     assert {row['class'] for row in rows} == {*CLASSES}
     assert all(row['image'].startswith(row['class']) for row in rows)
-    assert [*uploads.rglob('*.*')] == [view.table]
+    assert [*empty_uploads.rglob('*.*')] == [view.table]
 
 
-def test_folder_with_its_paths_is_measured(model, uploads, problems):
+def test_folder_with_its_paths_is_measured(
+    recorded_model, empty_uploads, problems
+):
     files, paths = [], []
-    for number, path in enumerate(write_photos(uploads, 1).rglob('*.*')):
-        files.append(path.rename(uploads / f'{number}.png'))
+    for number, path in enumerate(write_photos(empty_uploads, 1).rglob('*.*')):
+        files.append(path.rename(empty_uploads / f'{number}.png'))
         paths.append(f'day/{path.parent.name}/{path.name}')
     upload = [dict(path=str(file)) for file in files]
-    tab = AccuracyTab(IdentifyTab(uploads, model))
+    tab = AccuracyTab(IdentifyTab(empty_uploads, recorded_model))
     *_, view = tab.measure(upload, json.dumps(paths))
     assert not problems and 'on 4 photos' in view.result
     assert view.table.name == 'day tested.csv'
 
 
 @pytest.mark.parametrize('forged', ['/etc/passwd', None])
-def test_problems_are_shown(forged, model, uploads, tmp_path, problems):
+def test_problems_are_shown(
+    forged, recorded_model, empty_uploads, tmp_path, problems
+):
     upload = [dict(path=forged)]
     if forged is None:
         (tmp_path / 'other/pine').mkdir(parents=True)
@@ -107,7 +75,7 @@ def test_problems_are_shown(forged, model, uploads, tmp_path, problems):
         for path in photos.iterdir():
             path.rename(path.with_name(f'{path.name} of a garden'))
         upload = pack(tmp_path, photos)
-    tab = AccuracyTab(IdentifyTab(uploads, model))
+    tab = AccuracyTab(IdentifyTab(empty_uploads, recorded_model))
     (view,) = tab.measure(upload, '[]')
     (problem,) = problems
     assert not view.result
@@ -115,9 +83,9 @@ def test_problems_are_shown(forged, model, uploads, tmp_path, problems):
     assert expected in problem
 
 
-def test_tab_shows_a_table_at_the_end(model, uploads, tmp_path):
+def test_tab_shows_a_table_at_the_end(recorded_model, empty_uploads, tmp_path):
     with gr.Blocks():
-        tab = AccuracyTab(IdentifyTab(uploads, model))
+        tab = AccuracyTab(IdentifyTab(empty_uploads, recorded_model))
         parts = build_accuracy(tab, gr.State())
     upload = pack(tmp_path, write_photos(tmp_path, per_class=1))
     *_, view = tab.measure(upload, '[]')
@@ -127,11 +95,13 @@ def test_tab_shows_a_table_at_the_end(model, uploads, tmp_path):
 
 
 @pytest.mark.slow
-def test_tab_tests_a_dropped_folder_in_a_browser(chromium, model, tmp_path):
+def test_tab_tests_a_dropped_folder_in_a_browser(
+    chromium, recorded_model, tmp_path
+):
     photos = write_photos(tmp_path, per_class=2)
     with (
         uploads_folder() as folder,
-        serve(IdentifyTab(folder, model)) as (address, _),
+        serve(IdentifyTab(folder, recorded_model)) as (address, _),
         watched(chromium) as (page, _),
     ):
         page.goto(address)

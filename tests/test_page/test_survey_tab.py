@@ -2,26 +2,19 @@
 """Survey of an uploaded folder: photos to label, and the result."""
 
 import shutil
-from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
-import report_folder
-import torch
 from browser_pages import chromium as chromium_fixture
 from browser_pages import drop_folder, playwright, watched
-from tiny_model import write_tiny
 from tiny_photos import write_photos
 from tiny_run import CLASSES
 
-from mmclca.fitting.record import FitRecord
 from mmclca.survey.text import NONE
 
 pytest.importorskip('gradio', reason='the page needs gradio: extra demo')
 
 import gradio as gr
 
-from mmclca.page import handlers, open_model
 from mmclca.page.identify import IdentifyTab
 from mmclca.page.server import serve, uploads_folder
 from mmclca.page.survey import SurveyTab
@@ -31,55 +24,25 @@ chromium = chromium_fixture
 expect = playwright.expect
 
 
-@pytest.fixture(scope='module')
-def model(tmp_path_factory):
-    """Small model with a record of its classes, but no training photos."""
-    folder = tmp_path_factory.mktemp('model')
-    torch.manual_seed(0)
-    write_tiny(folder)
-    facts = report_folder.facts() | dict(call=dict(photos=None))
-    record = FitRecord.from_json(facts)
-    record = replace(record, photos=replace(record.photos, classes=CLASSES))
-    files = SimpleNamespace(
-        read_complete=lambda: record, read_used_photos=list
-    )
-    return replace(open_model(folder / 'tiny.pth'), files=files)
-
-
 @pytest.fixture
-def uploads(tmp_path):
-    (tmp_path / 'uploads').mkdir()
-    return tmp_path / 'uploads'
-
-
-@pytest.fixture
-def problems(monkeypatch):
-    """Warnings on the page."""
-    shown = []
-    warn = lambda message, **_: shown.append(message)  # noqa: E731
-    monkeypatch.setattr(handlers.gr, 'Warning', warn)
-    return shown
-
-
-@pytest.fixture
-def draw(model, uploads, tmp_path):
+def draw(recorded_model, empty_uploads, tmp_path):
     """Draw photos from an uploaded ZIP archive."""
     photos = write_photos(tmp_path, per_class=5)
     (photos / 'damaged.jpg').write_bytes(b'no photo')
-    tab = SurveyTab(IdentifyTab(uploads, model))
+    tab = SurveyTab(IdentifyTab(empty_uploads, recorded_model))
 
     def draw(number=12):
-        path = shutil.make_archive(uploads / 'new day', 'zip', photos)
+        path = shutil.make_archive(empty_uploads / 'new day', 'zip', photos)
         return tab.draw([dict(path=path)], '[]', number)
 
     return draw
 
 
 def test_drawn_photos_are_shown_and_the_upload_is_deleted(
-    draw, uploads, problems
+    draw, empty_uploads, problems
 ):
     survey = draw()
-    assert not problems and not [*uploads.rglob('*.*')]
+    assert not problems and not [*empty_uploads.rglob('*.*')]
     assert len(survey.photos) == len(survey.previews) == 12
     assert len(survey.folder.photos) == 20
     assert survey.choices == [*CLASSES, NONE]
@@ -110,17 +73,17 @@ def test_number_out_of_range_is_refused(number, draw, problems):
     assert 'must be 10 to 200' in problem
 
 
-def test_forged_upload_is_refused(model, uploads, problems):
-    tab = SurveyTab(IdentifyTab(uploads, model))
+def test_forged_upload_is_refused(recorded_model, empty_uploads, problems):
+    tab = SurveyTab(IdentifyTab(empty_uploads, recorded_model))
     assert tab.draw([dict(path='/etc/passwd')], '[]', 12) is None
     (problem,) = problems
     assert 'not uploaded' in problem
 
 
-def test_components_follow_the_survey(draw, model, uploads):
+def test_components_follow_the_survey(draw, recorded_model, empty_uploads):
     with gr.Blocks():
         parts = build_survey(
-            SurveyTab(IdentifyTab(uploads, model)), gr.State()
+            SurveyTab(IdentifyTab(empty_uploads, recorded_model)), gr.State()
         )
     assert not parts.clear()[parts.photo].visible
     survey = draw(10)
@@ -135,11 +98,13 @@ def test_components_follow_the_survey(draw, model, uploads):
 
 
 @pytest.mark.slow
-def test_visitor_labels_photos_in_a_browser(chromium, model, tmp_path):
+def test_visitor_labels_photos_in_a_browser(
+    chromium, recorded_model, tmp_path
+):
     photos = write_photos(tmp_path, per_class=4)
     with (
         uploads_folder() as folder,
-        serve(IdentifyTab(folder, model)) as (address, _),
+        serve(IdentifyTab(folder, recorded_model)) as (address, _),
         watched(chromium) as (page, _),
     ):
         page.goto(address)
