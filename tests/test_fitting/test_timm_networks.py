@@ -21,7 +21,7 @@ FAMILIES = (
 )
 VITS = 'vit_small_patch16_dinov3', 'eva02_tiny_patch14_224'
 BUDGETS = dict(zip(VITS, ('1.5GMACs', '0.5GMACs'), strict=True))
-# with timm's 1e-5, random layers change tokens by rounding errors only
+# with 1e-5 of timm, random layers change tokens by rounding errors only
 SCALES = dict(vit_small_patch16_dinov3=dict(init_values=1.0))
 NEEDS_EVA = needs('timm', '1.0.31')
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Fixtures for the tabs that take a folder of photos."""
+"""Fixtures for tabs with uploaded folders."""
 
 from dataclasses import replace
 from types import SimpleNamespace
