@@ -12,7 +12,7 @@ import numpy as np
 from mmclca.datasets.batches import make_view
 from mmclca.errors import Error
 from mmclca.utils.files import replace_bytes, write_rows
-from mmclca.utils.spreadsheets import write_sheet
+from mmclca.utils.spreadsheets import write_spreadsheet
 from mmclca.visualization import (
     check_reduces,
     draw_kept_patches,
@@ -133,9 +133,7 @@ def write_table(
     Raises:
         ImportError: If openpyxl is needed, but not installed.
     """
-    is_sheet = Path(path).suffix.lower() == '.xlsx'
-    write = write_sheet if is_sheet else write_rows
-    write(path, _rows(results, classes, topk))
+    write_spreadsheet(path, _rows(results, classes, topk))
 
 
 def _rows(results, classes, topk) -> Iterator[list]:

@@ -148,6 +148,11 @@ def _list_facts(
     yield from list_rows(label, lines)
 
 
+def get_program() -> str:
+    """Return the start of a command of this package, for a console."""
+    return f'{shlex.quote(os.path.basename(sys.executable))} -m mmclca'
+
+
 def saved_lines(
     folder: Path, exports: Sequence[Path], is_console: bool = True
 ) -> Iterator[str]:
@@ -156,8 +161,7 @@ def saved_lines(
     ``exports`` are the exported files of the previous model. Commands are
     listed only if ``is_console``.
     """
-    quoted = shlex.quote(str(folder))
-    program = f'{shlex.quote(os.path.basename(sys.executable))} -m mmclca'
+    quoted, program = shlex.quote(str(folder)), get_program()
     for file in (file for file in exports if not file.exists()):
         name = file.relative_to(folder).as_posix()
         flag = find_format(file).flag

@@ -19,12 +19,11 @@ IGNORED = 0.3  # share of the patches
 class LastAttention(Recorder):
     """Record the attention from CLS in the last layer, by patch.
 
-    Attributes:
-        attention (Tensor): Mean over heads, (B, P). A merged token shares its
-            attention among its patches; dropped patches get 0.
+    It is computed on request, once per batch.
     """
 
-    attention: Tensor
+    entered: Tokens
+    attended: Attended
 
     def observe(
         self,
@@ -34,8 +33,17 @@ class LastAttention(Recorder):
         left: Tokens,
     ) -> None:
         """Replace the record of the previous layer."""
-        attention = attended.cls_attn().mean(1)
-        self.attention = share_out(attention, entered.patch_weights)
+        self.entered, self.attended = entered, attended
+
+    @property
+    def attention(self) -> Tensor:
+        """Mean over heads, (B, P).
+
+        A merged token shares its attention among its patches; dropped patches
+        get 0.
+        """
+        attention = self.attended.cls_attn().mean(1)
+        return share_out(attention, self.entered.patch_weights)
 
 
 @torch.inference_mode()

@@ -4,7 +4,7 @@
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -86,12 +86,7 @@ def probe_ignored_patches(
         for train, test in splits
     ]
     part_groups = groups[chosen].unique(return_inverse=True)[1]
-    labels = torch.tensor(part.labels)
-    probed = probe_cues(cues, labels, part_groups, cuts)
-    if probed is None:
-        return None
-    extremes = find_extremes(cues, part)
-    return Shortcut('patches', **vars(probed), extremes=extremes)
+    return _probe('patches', cues, part, part_groups, cuts)
 
 
 def probe_photos(
@@ -114,17 +109,29 @@ def probe_photos(
     captures = [photos.captures.get(x, Capture()) for x in photos.paths]
     pairs = zip(photos.paths, captures, strict=True)
     file_cues = encode([read_file_cues(x, capture) for x, capture in pairs])
-    labels = torch.tensor(photos.labels)
-    shortcuts = []
-    probed = probe_cues(borders, labels, groups, splits)
-    if probed is not None:
-        extremes = find_extremes(borders, photos)
-        shortcuts.append(Shortcut('border', **vars(probed), extremes=extremes))
-    probed = probe_cues(file_cues, labels, groups, splits)
-    if probed is not None:
-        extremes = find_extremes(file_cues, photos)
-        shortcuts.append(Shortcut('file', **vars(probed), extremes=extremes))
-    return shortcuts
+    return [
+        shortcut
+        for shortcut in (
+            _probe('border', borders, photos, groups, splits),
+            _probe('file', file_cues, photos, groups, splits),
+        )
+        if shortcut is not None
+    ]
+
+
+def _probe(
+    source: Literal['border', 'patches', 'file'],
+    cues: Tensor,
+    photos: LabeledImages,
+    groups: Tensor,
+    splits: Sequence[tuple[np.ndarray, np.ndarray]],
+) -> Shortcut | None:
+    """Probe cues (N, D) of photos; None if nothing could be tested."""
+    probed = probe_cues(cues, torch.tensor(photos.labels), groups, splits)
+    if probed is None:
+        return None
+    extremes = find_extremes(cues, photos)
+    return Shortcut(source, **vars(probed), extremes=extremes)
 
 
 def read_border(path: str) -> list[float]:

@@ -17,9 +17,8 @@ from mmclca.datasets.photos import LabeledImages, list_images
 from mmclca.datasets.photos.spellings import normalize_name
 from mmclca.errors import Error
 from mmclca.evaluation import wilson
-from mmclca.utils.files import write_rows
 from mmclca.utils.messages import join_first, track
-from mmclca.utils.spreadsheets import write_sheet
+from mmclca.utils.spreadsheets import write_spreadsheet
 
 from .accuracy_parts import ClassRecall, Measurement
 from .fit_folder import FitFolder
@@ -141,9 +140,7 @@ class FolderTest:
 
     def write(self, path: Path) -> None:
         """Write a table with one row per photo, .csv or .xlsx."""
-        is_sheet = path.suffix.lower() == '.xlsx'
-        write = write_sheet if is_sheet else write_rows
-        write(path, list(self._list_rows()))
+        write_spreadsheet(path, self._list_rows())
 
     def _list_rows(self) -> Iterator[list]:
         answers = {True: 'yes', False: 'no'}

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Describe the accuracy on a folder of sorted photos."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from mmclca.utils.messages import join_first
@@ -67,7 +67,12 @@ def folder_test_rows(test: FolderTest) -> list[LabeledLines]:
 
 def folder_test_lines(test: FolderTest) -> Iterator[str]:
     """Describe a test in lines for the screen."""
-    for fact in folder_test_rows(test):
+    return format_facts(folder_test_rows(test))
+
+
+def format_facts(facts: Iterable[LabeledLines]) -> Iterator[str]:
+    """Align facts in lines for the screen."""
+    for fact in facts:
         yield from list_rows(fact.label, fact.lines)
 
 

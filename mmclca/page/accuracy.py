@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mmclca.errors import Error
 from mmclca.fitting.sorted_folder import (
     ClassifiedPhoto,
     FolderTest,
@@ -26,7 +25,6 @@ from .markdown import escape_markdown, list_facts
 from .uploads import opened
 
 BATCH = 32  # photos per prediction, and per update of the progress
-NO_MODEL = 'There is no trained model yet. Please train one.'
 
 
 @dataclass(frozen=True)
@@ -76,9 +74,7 @@ class AccuracyTab:
     def _measure(
         self, upload: list | None, paths: str, version: ModelVersion | None
     ) -> Iterator[AccuracyView]:
-        model = self.identify_tab.find_model(version)
-        if model is None:
-            raise Error(NO_MODEL)
+        model = self.identify_tab.require_model(version)
         uploads = self.identify_tab.uploads
         with opened(upload, paths, uploads) as folder:
             tables = uploads / 'tested'
@@ -101,12 +97,11 @@ def measure_folder(
     Raises:
         Error: If the model has no record, or as in :func:`.classify_sorted`.
     """
-    if model.files is None:
-        raise Error(NO_MODEL)
-    record = model.files.read_complete()
+    files = model.require_files()
+    record = files.read_complete()
     photos = sort_photos(folder, record.photos.classes)
     tested: list[ClassifiedPhoto] = []
-    for photo in classify_sorted(model.files, model.inferencer, photos, BATCH):
+    for photo in classify_sorted(files, model.inferencer, photos, BATCH):
         # the copy of the upload is deleted: its path means nothing
         path = os.path.relpath(photo.result['image'], folder)
         tested.append(replace(photo, result=photo.result | dict(image=path)))
@@ -114,7 +109,7 @@ def measure_folder(
             total = len(photos.paths)
             yield AccuracyView(f'Classified {len(tested)} of {total} photos')
     test = FolderTest(record, photos, tested)
-    test = add_shift(test, model.files, model.inferencer)
+    test = add_shift(test, files, model.inferencer)
     test.write(table)
     yield AccuracyView(result=describe_test(test, notes), table=table)
 

@@ -3,7 +3,7 @@
 // in the order of its upload: of a chosen folder, or of folders and files
 // dropped on a tab.
 (() => {
-  const isForm = (event) => event.target.closest?.('#folder, #sorted, #surveyed');
+  const isForm = (event) => event.target.closest?.('.photo-folder');
   const promise = (source, name) =>
     new Promise((resolve, reject) => source[name](resolve, reject));
 

@@ -10,17 +10,17 @@ import gradio as gr
 from gradio.components import Component
 
 from .downloads import Package
+from .folder_input import FolderInput, create_folder_input
 from .form import FitForm, FormView
 from .handlers import bind
-from .limits import MAX_FILES, MAX_MEGABYTES, MEGABYTES
+from .limits import LIMITS
 
 SCRIPT = Path(__file__).with_name('form.js')
 INTRODUCTION = (
     'Make one folder per class, such as `rose` and `tulip`, and put these '
     'folders into one folder or ZIP archive. '
-    f'Limits: {MAX_FILES:,} photos, {MEGABYTES} MB per photo, '
-    f'{MAX_MEGABYTES:,} MB in total. Photos stay on the computer that runs '
-    'this page. Photos you train on are kept in `{}`.'
+    f'{LIMITS} Photos stay on the computer that runs this page. Photos you '
+    ' train on are kept in `{}`.'
 )
 # new values by component; other components keep theirs
 Update = dict[Component, Any]
@@ -30,14 +30,11 @@ Update = dict[Component, Any]
 class FormComponents:
     """Components of the form, in the order of the page.
 
-    ``version`` is the key of the chosen model, for other tabs. ``paths`` gets
-    the paths in the browser from the script of the form, since Gradio drops
-    the folders of files.
+    ``version`` is the key of the chosen model, for other tabs.
     """
 
     photos: gr.Accordion
-    folder: gr.File
-    archive: gr.UploadButton
+    upload: FolderInput
     summary: gr.Textbox
     name: gr.Dropdown
     state: gr.Markdown
@@ -54,7 +51,6 @@ class FormComponents:
     report: gr.Markdown
     log: gr.Textbox
     timer: gr.Timer
-    paths: gr.Textbox
     version: gr.State
 
     @property
@@ -62,7 +58,7 @@ class FormComponents:
         """Components with values for a model, or for its training."""
         return [
             self.photos,
-            self.folder,
+            self.upload.folder,
             self.summary,
             self.name,
             self.state,
@@ -82,7 +78,7 @@ class FormComponents:
         """Return the values of all components for a model."""
         update = self.show_progress(view)
         update |= {
-            self.folder: None,  # the drop zone is ready for the next folder
+            self.upload.folder: None,  # ready for the next folder
             self.name: gr.Dropdown(
                 view.names, value=view.name or None, allow_custom_value=True
             ),
@@ -153,8 +149,9 @@ def build_form(form: FitForm, version: gr.State) -> FormComponents:
         for package in form.pack(name):
             yield parts.show_package(package)
 
-    for source in (parts.folder, parts.archive):
-        bind_form(source.upload, form.add, source, parts.paths, parts.name)
+    paths = parts.upload.paths
+    for source in parts.upload.sources:
+        bind_form(source.upload, form.add, source, paths, parts.name)
     bind_form(parts.name.input, form.show, parts.name)
     bind_form(parts.start.click, form.fit, parts.name)
     for stop in (parts.cancel, parts.use):
@@ -177,18 +174,7 @@ def _create_components(out: Path, version: gr.State) -> FormComponents:
     gr.Markdown('# Train a model on your photos')
     with gr.Accordion('Choose photos', elem_id='photos') as photos:
         gr.Markdown(INTRODUCTION.format(out))
-        folder = gr.File(
-            show_label=False,
-            file_count='directory',
-            height=160,
-            elem_id='folder',
-        )
-        archive = gr.UploadButton(
-            'Or choose a ZIP archive',
-            file_count='multiple',
-            file_types=['.zip'],
-            elem_id='zip',
-        )
+        upload = create_folder_input('folder', 'zip')
         summary = gr.Textbox(
             label='Photos', max_lines=8, visible=False, elem_id='found'
         )
@@ -220,8 +206,7 @@ def _create_components(out: Path, version: gr.State) -> FormComponents:
         )
     return FormComponents(
         photos=photos,
-        folder=folder,
-        archive=archive,
+        upload=upload,
         summary=summary,
         name=name,
         state=state,
@@ -238,8 +223,5 @@ def _create_components(out: Path, version: gr.State) -> FormComponents:
         report=report,
         log=log,
         timer=gr.Timer(1, active=False),
-        paths=gr.Textbox(
-            visible='hidden', elem_id='paths', elem_classes='paths'
-        ),
         version=version,
     )

@@ -75,6 +75,13 @@ class IdentifyTab:
         """Return the page's model, or the one chosen in the form."""
         return self.model or (load_version(version) if version else None)
 
+    def require_model(self, version: ModelVersion | None) -> LoadedModel:
+        """Return the model; raise an ``Error`` without any."""
+        model = self.find_model(version)
+        if model is None:
+            raise Error('There is no model yet. Please train one.')
+        return model
+
     def identify(
         self, upload: object, version: ModelVersion | None = None
     ) -> Iterator[Answer | None]:
@@ -95,9 +102,7 @@ class IdentifyTab:
     def _name_photo(
         self, upload: object, version: ModelVersion | None
     ) -> Answer:
-        model = self.find_model(version)
-        if model is None:
-            raise Error('There is no model yet. Please train one.')
+        model = self.require_model(version)
         image = read_photo(resolve_upload(upload, self.uploads))
         packed = model.inferencer.prepare(image)
         if isinstance(packed, str):

@@ -8,6 +8,10 @@ MIB = 2**20
 MEGABYTES = 50  # per photo, and per request other than uploads
 # of the photos of a fit: a folder or an unpacked ZIP; and of all uploads
 MAX_MEGABYTES, MAX_FILES = 4000, 10_000
+LIMITS = (
+    f'Limits: {MAX_FILES:,} photos, {MEGABYTES} MB per photo, '
+    f'{MAX_MEGABYTES:,} MB in total.'
+)
 FREE_MEGABYTES = 1000  # for the model and its training
 
 

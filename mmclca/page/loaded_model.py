@@ -79,6 +79,12 @@ class LoadedModel:
     photo_files: PhotoFiles
     files: FitFolder | None
 
+    def require_files(self) -> FitFolder:
+        """Return the model folder; raise an ``Error`` for a checkpoint."""
+        if self.files is None:
+            raise Error('This model has no record of its training.')
+        return self.files
+
     @property
     def can_reduce(self) -> bool:
         """Whether token reduction and its pictures support the model."""

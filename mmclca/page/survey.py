@@ -18,7 +18,6 @@ from mmclca.survey.measuring import measure_labels
 from mmclca.survey.table import MIN_LABELS, DrawnPhoto, LabeledTable
 from mmclca.survey.text import NONE, survey_rows
 
-from .accuracy import NO_MODEL
 from .handlers import shown_problems
 from .identify import IdentifyTab
 from .loaded_model import ModelVersion
@@ -142,19 +141,16 @@ class SurveyTab:
         number: float | None,
         version: ModelVersion | None,
     ) -> SurveyState:
-        model = self.identify_tab.find_model(version)
-        if model is None or model.files is None:
-            raise Error(NO_MODEL)
+        model = self.identify_tab.require_model(version)
+        files = model.require_files()
         if number is None or not MIN_LABELS <= number <= MAX_LABELS:
             raise Error(
                 f'The number of photos to label must be {MIN_LABELS} to '
                 f'{MAX_LABELS}.'
             )
-        record = model.files.read_complete()
+        record = files.read_complete()
         with opened(upload, paths, self.identify_tab.uploads) as photos:
-            folder = classify_photos(
-                model.files, model.inferencer, photos.path
-            )
+            folder = classify_photos(files, model.inferencer, photos.path)
             folder = replace(
                 folder,
                 unreadable={

@@ -7,8 +7,9 @@ import gradio as gr
 
 from mmclca.survey.table import MIN_LABELS
 
+from .folder_input import FolderInput, create_folder_input
 from .handlers import QUEUE, bind, bind_model, shown_problems
-from .limits import MAX_FILES, MAX_MEGABYTES, MEGABYTES
+from .limits import LIMITS
 from .loaded_model import ModelVersion
 from .survey import MAX_LABELS, SurveyState, SurveyTab
 
@@ -17,8 +18,7 @@ INTRODUCTION = (
     'Drop a folder or ZIP archive of new photos, which need not be sorted. '
     'The page shows some of them, drawn at random. Select their classes; '
     'then you see the accuracy on all photos, and how many photos of each '
-    f'class there are. Limits: {MAX_FILES:,} photos, {MEGABYTES} MB per '
-    f'photo, {MAX_MEGABYTES:,} MB in total. Photos are deleted after they are '
+    f'class there are. {LIMITS} Photos are deleted after they are '
     'classified; the drawn ones are kept until you leave the page.'
 )
 
@@ -27,13 +27,11 @@ INTRODUCTION = (
 class SurveyComponents:
     """Components of the tab, in the order of the page.
 
-    ``paths`` gets the paths in the browser from the script of the page, and
     ``survey`` is the :class:`.SurveyState`.
     """
 
     number: gr.Number
-    folder: gr.File
-    archive: gr.UploadButton
+    photos: FolderInput
     progress: gr.Markdown
     photo: gr.Image
     name: gr.Dropdown
@@ -41,14 +39,13 @@ class SurveyComponents:
     back: gr.Button
     estimate: gr.Button
     result: gr.Markdown
-    paths: gr.Textbox
     survey: gr.State
 
     @property
     def outputs(self) -> list:
         """Components with values for a survey."""
         return [
-            self.folder,
+            self.photos.folder,
             self.progress,
             self.photo,
             self.name,
@@ -69,7 +66,7 @@ class SurveyComponents:
             picture = survey.previews[survey.position]
         can_estimate = survey is not None and survey.labeled >= MIN_LABELS
         return {
-            self.folder: None,
+            self.photos.folder: None,
             self.progress: progress,
             self.photo: gr.Image(picture, visible=is_open),
             self.name: gr.Dropdown(choices, value=None, visible=is_open),
@@ -120,11 +117,11 @@ def build_survey(tab: SurveyTab, version: gr.State) -> SurveyComponents:
             result = survey.estimate() if survey is not None else ''
         return parts.show(survey, result)
 
-    for source in (parts.folder, parts.archive):
+    for source in parts.photos.sources:
         bind_model(
             source.upload,
             draw,
-            [source, parts.paths, parts.number, version],
+            [source, parts.photos.paths, parts.number, version],
             parts.outputs,
             preprocess=False,  # Gradio would copy the files
         )
@@ -159,18 +156,7 @@ def _create_components() -> SurveyComponents:
         precision=0,
         elem_id='survey_number',
     )
-    folder = gr.File(
-        show_label=False,
-        file_count='directory',
-        height=160,
-        elem_id='surveyed',
-    )
-    archive = gr.UploadButton(
-        'Or choose a ZIP archive',
-        file_count='multiple',
-        file_types=['.zip'],
-        elem_id='surveyed_zip',
-    )
+    photos = create_folder_input('surveyed', 'surveyed_zip')
     progress = gr.Markdown(elem_id='survey_progress')
     photo = gr.Image(
         show_label=False,
@@ -188,13 +174,9 @@ def _create_components() -> SurveyComponents:
         back = gr.Button('Previous photo', visible=False)
         estimate = gr.Button('Show the result', visible=False)
     result = gr.Markdown(elem_id='survey_result')
-    paths = gr.Textbox(
-        visible='hidden', elem_id='surveyed_paths', elem_classes='paths'
-    )
     return SurveyComponents(
         number=number,
-        folder=folder,
-        archive=archive,
+        photos=photos,
         progress=progress,
         photo=photo,
         name=name,
@@ -202,6 +184,5 @@ def _create_components() -> SurveyComponents:
         back=back,
         estimate=estimate,
         result=result,
-        paths=paths,
         survey=gr.State(),
     )

@@ -10,9 +10,8 @@ from mmclca.datasets.photos.cells import read_cells
 from mmclca.datasets.photos.spellings import normalize_name
 from mmclca.datasets.photos.table import FileNames
 from mmclca.errors import Error
-from mmclca.utils.files import write_rows
 from mmclca.utils.messages import join_first
-from mmclca.utils.spreadsheets import write_sheet
+from mmclca.utils.spreadsheets import write_spreadsheet
 
 MIN_LABELS = 10  # fewer say next to nothing
 # a stratum has ``photos``; the table has the ``drawn`` ones
@@ -90,9 +89,8 @@ def write_survey_table(path: Path, photos: Sequence[DrawnPhoto]) -> None:
         ImportError: If .xlsx needs a package that is not installed.
         OSError: If it cannot be written.
     """
-    write = write_sheet if path.suffix.lower() == '.xlsx' else write_rows
     rows = [[x.path, x.label, x.stratum, x.drawn, x.photos] for x in photos]
-    write(path, [[*COLUMNS], *rows])
+    write_spreadsheet(path, [[*COLUMNS], *rows])
 
 
 def check_survey_table(path: Path) -> None:

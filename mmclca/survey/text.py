@@ -1,17 +1,20 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Describe a survey on the screen, and write its counts."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from mmclca.fitting.accuracy_parts import describe_accuracy
-from mmclca.fitting.console_text import list_rows, row
+from mmclca.fitting.console_text import row
 from mmclca.fitting.record import FitRecord
-from mmclca.fitting.sorted_folder_text import LabeledLines, describe_promise
+from mmclca.fitting.sorted_folder_text import (
+    LabeledLines,
+    describe_promise,
+    format_facts,
+)
 from mmclca.fitting.wording import plural
-from mmclca.utils.files import write_rows
 from mmclca.utils.messages import did_you_mean, join_first
-from mmclca.utils.spreadsheets import write_sheet
+from mmclca.utils.spreadsheets import write_spreadsheet
 
 from .classify import ClassifiedFolder
 from .drawing import DrawnSurvey
@@ -30,7 +33,7 @@ def drawn_lines(survey: DrawnSurvey) -> Iterator[str]:
     strata = plural(
         len({photo.stratum for photo in drawn}), 'stratum', 'strata'
     )
-    yield from _format_rows(_folder_rows(survey.folder))
+    yield from format_facts(_folder_rows(survey.folder))
     yield row(
         'Drawn',
         f'{plural(len(drawn), "photo")} at random from {strata} of predicted '
@@ -45,7 +48,7 @@ def drawn_lines(survey: DrawnSurvey) -> Iterator[str]:
 
 def measured_lines(survey: MeasuredSurvey, record: FitRecord) -> Iterator[str]:
     """Describe accuracy and class counts in lines for the screen."""
-    return _format_rows(survey_rows(survey, record))
+    return format_facts(survey_rows(survey, record))
 
 
 def survey_rows(
@@ -74,15 +77,9 @@ def survey_rows(
     return [x for x in rows if x.lines]
 
 
-def _format_rows(rows: Iterable[LabeledLines]) -> Iterator[str]:
-    for fact in rows:
-        yield from list_rows(fact.label, fact.lines)
-
-
 def _folder_rows(folder: ClassifiedFolder) -> list[LabeledLines]:
     """Describe classified and omitted photos."""
     number = plural(len(folder.photos), 'photo')
-    rows = [LabeledLines('Data', [f'{number} in {folder.path}'])]
     skipped = []
     if folder.unreadable:
         path, reason = next(iter(folder.unreadable.items()))
@@ -92,7 +89,11 @@ def _folder_rows(folder: ClassifiedFolder) -> list[LabeledLines]:
         )
     if folder.in_training:
         skipped.append(f'{plural(folder.in_training, "photo")} in training')
-    return rows + [LabeledLines('Skipped', skipped)] * bool(skipped)
+    rows = [
+        LabeledLines('Data', [f'{number} in {folder.path}']),
+        LabeledLines('Skipped', skipped),
+    ]
+    return [x for x in rows if x.lines]
 
 
 def _describe_problems(survey: MeasuredSurvey) -> Iterator[str]:
@@ -166,5 +167,4 @@ def write_counts(survey: MeasuredSurvey, path: Path) -> None:
         numbers = estimate.value, estimate.low, estimate.high
         row_start = [count.name or NONE, *map(round, numbers)]
         rows.append([*row_start, count.predicted, count.labeled])
-    write = write_sheet if path.suffix.lower() == '.xlsx' else write_rows
-    write(path, [[*COUNT_COLUMNS], *rows])
+    write_spreadsheet(path, [[*COUNT_COLUMNS], *rows])

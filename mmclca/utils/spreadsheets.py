@@ -6,9 +6,20 @@ from io import BytesIO
 from pathlib import Path
 
 from .extras import require
-from .files import replace_bytes
+from .files import replace_bytes, write_rows
 
 NEEDED = 'openpyxl'
+
+
+def write_spreadsheet(path: str | Path, rows: Iterable[Iterable]) -> None:
+    """Write a .xlsx file, or for any other ending a .csv file.
+
+    Raises:
+        ImportError: If openpyxl is needed, but not installed.
+    """
+    is_sheet = Path(path).suffix.lower() == '.xlsx'
+    write = write_sheet if is_sheet else write_rows
+    write(path, rows)
 
 
 def write_sheet(path: str | Path, rows: Iterable[Iterable]) -> None:

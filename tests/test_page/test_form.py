@@ -361,7 +361,7 @@ def test_form_shows_only_the_progress_during_a_training(
     assert update[parts.timer].active and update[parts.cancel].visible
     assert not update[parts.start].visible and not update[parts.photos].open
     progress = parts.show_progress(page.show('photos'))
-    assert parts.state in progress and parts.folder not in progress
+    assert parts.state in progress and parts.upload.folder not in progress
 
 
 def test_tabs_that_pack_one_model_share_its_files(

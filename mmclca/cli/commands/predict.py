@@ -195,7 +195,7 @@ def warn_of_photos(args, inferencer, results):
     new = [
         result
         for result in read
-        if not os.path.isfile(result['image'])
+        if not (digests and os.path.isfile(result['image']))
         or compute_sha256(result['image']) not in digests
     ]
     if trained := len(read) - len(new):

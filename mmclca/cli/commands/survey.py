@@ -6,9 +6,7 @@ estimate accuracy and photos per class.
 ``python -m mmclca survey MODEL NEW_PHOTOS --labels survey.csv``
 """
 
-import os
 import shlex
-import sys
 from pathlib import Path
 
 from mmclca.checkpoints.model_folder import ModelFolder
@@ -81,6 +79,7 @@ def main(args):
 def draw(args, out):
     """Draw photos, and write the table to label."""
     with model_files.quiet():
+        from mmclca.fitting.console_text import get_program
         from mmclca.survey import draw_survey
         from mmclca.survey.text import drawn_lines
     with model_files.quiet():
@@ -89,9 +88,8 @@ def draw(args, out):
         )
     print_safe(*drawn_lines(survey))
     print_safe(f'Saved      {out}')
-    program = f'{shlex.quote(os.path.basename(sys.executable))} -m mmclca'
     words = [str(x) for x in (args.folder, args.photos, '--labels', out)]
-    print_safe(f'Next       {program} survey {shlex.join(words)}')
+    print_safe(f'Next       {get_program()} survey {shlex.join(words)}')
 
 
 def measure(args, out):
