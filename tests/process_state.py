@@ -14,6 +14,7 @@ import cv2
 import mmengine.registry
 import mmpretrain.registry
 import numpy as np
+import sklearn.linear_model  # noqa: F401, scipy adds warning filters
 import torch
 from matplotlib import _pylab_helpers, rcParams
 from mmengine.logging import MMLogger
