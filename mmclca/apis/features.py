@@ -19,7 +19,7 @@ from mmclca.models.classifiers import FEATURES, extract_feature
 from mmclca.utils.files import replace_bytes
 from mmclca.utils.messages import check_choice, warn
 
-from .inferencer import TokenReductionInferencer, check_finite
+from .inferencer import TokenReductionInferencer, check_finite, show_inference
 
 # outputs of readable images, and the reason for each unreadable position
 Outputs = tuple[Tensor, dict[int, str]]
@@ -87,6 +87,7 @@ def feature_batches(
     function: Callable[[Tensor], Tensor],
     batch_size: int,
     zoom: float = 1.0,
+    progress: Callable = show_inference,
 ) -> Iterator[Outputs]:
     """Apply a function to images, and yield its outputs batch by batch.
 
@@ -94,7 +95,7 @@ def feature_batches(
     the reason for each unreadable image by position. Raises an Error if
     features are not finite.
     """
-    for batch in inferencer.batches(paths, batch_size, zoom):
+    for batch in inferencer.batches(paths, batch_size, zoom, progress):
         features = torch.empty(0)
         if batch.images is not None:
             features = function(batch.images).flatten(1).float().cpu()

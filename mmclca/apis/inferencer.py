@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import compress
 from os import PathLike
@@ -26,6 +26,7 @@ from mmclca.utils.messages import printable, track
 from .loading import check_class_number, load_classifier
 from .token_statistics import MacCounts, check_tokens, predict_with_statistics
 
+show_inference = partial(track, description='Inference')
 PREDICTION = ('pred_class', 'pred_score', 'known', 'known_score')
 TOKEN_STATISTICS = ('tokens', 'gmacs', 'kept', 'attribution', 'cls_attention')
 
@@ -218,12 +219,17 @@ class TokenReductionInferencer(ImageClassificationInferencer):
                 yield sample
 
     def batches(
-        self, sources: Sequence, batch_size: int, zoom: float = 1.0
+        self,
+        sources: Sequence,
+        batch_size: int,
+        zoom: float = 1.0,
+        progress: Callable = show_inference,
     ) -> Iterator[Batch]:
-        """Yield preprocessed batches, with a progress bar."""
-        bar = partial(track, description='Inference')
+        """Yield preprocessed batches; ``progress`` wraps their list."""
         prepare = partial(self.pipeline, zoom=zoom)
-        return batches(self.model, sources, None, batch_size, prepare, bar)
+        return batches(
+            self.model, sources, None, batch_size, prepare, progress
+        )
 
     def prepare(self, source: str | np.ndarray) -> dict | str:
         """Apply the pipeline to an image, or return why it is unreadable."""

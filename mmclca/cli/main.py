@@ -80,6 +80,7 @@ def get_main(subcommand: str) -> Callable[[], int | None]:
             message = replace_settings(str(error), parser.describe_setting)
             raise Error(message) from error
         except KeyboardInterrupt as error:
-            raise KeyboardInterrupt(f'{error}' or parser.advice) from None
+            message = f'{error} {parser.advice}'.strip()
+            raise KeyboardInterrupt(message) from None
 
     return main

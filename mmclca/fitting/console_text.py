@@ -52,6 +52,13 @@ def start_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
         yield row('Warning', note)
 
 
+def saved_features_lines(plan: Plan) -> Iterator[str]:
+    """Tell how many features an interrupted fit has saved, if any."""
+    if not plan.adds_photos and 0 < plan.saved_features < 1:
+        share = f'{plan.saved_features:.0%}'
+        yield row('Features', f'{share} were saved by an interrupted fit')
+
+
 def model_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
     """Describe backbone, compared backbones, and the model with its cost."""
     yield row('Weights', require_part(record.weights, 'weights').describe())

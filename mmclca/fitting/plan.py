@@ -119,8 +119,24 @@ class Plan:
 
     @cached_property
     def views(self) -> Tensor:
-        """Pretrained features (N, V, D) of training photos and their views."""
-        return self.probe.views(self.training_photos.paths)[0]
+        """Pretrained features (N, V, D) of training photos and their views.
+
+        After Ctrl-C, the message of the ``KeyboardInterrupt`` tells how many
+        are saved.
+        """
+        try:
+            return self.probe.views(self.training_photos.paths)[0]
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(
+                f'{self.saved_features:.0%} of the features are saved in '
+                f'{self.files.features}.'
+            ) from None
+
+    @property
+    def saved_features(self) -> float:
+        """Saved share of the features of training photos, 0 to 1."""
+        paths = self.training_photos.paths
+        return self.probe.view_features.measure_share(paths)
 
     def select_references(self, views: Tensor) -> Tensor:
         """Select features (N, R, D) of whole photos from views (N, V, D).

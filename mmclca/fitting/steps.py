@@ -55,6 +55,7 @@ def run_steps(
     log.print_lines(console_text.start_lines(plan, record))
     if record.cost is None:
         record = files.add(record, cost=compute_cost(plan))
+    log.print_lines(console_text.saved_features_lines(plan))
     problems = record.photos.problems
     plan, record = join_near_duplicates(plan, record)
     record = files.add(record)

@@ -16,7 +16,7 @@ from tiny_photos import write_photos, write_weights
 from tiny_run import exit_code
 
 import mmclca
-from mmclca.apis.probe import probe
+from mmclca.apis.probe import probe, view_features
 from mmclca.cli.main import main
 from mmclca.fitting import FittedModel
 
@@ -62,8 +62,12 @@ def noted_fit(fit):
             redirect_stderr(StringIO()) as errors,
             warnings.catch_warnings(record=True) as note.warned,
         ):
-            for name in ('load_classifier', 'compute_sha256'):
-                patch.setattr(probe, name, counted(name, vars(probe)[name]))
+            for module, name in (
+                (probe, 'load_classifier'),
+                (view_features, 'compute_sha256'),
+            ):
+                function = counted(name, vars(module)[name])
+                patch.setattr(module, name, function)
             MMLogger.get_instance('foreign')
             note.before = note_state()
             fit(*given, **options)

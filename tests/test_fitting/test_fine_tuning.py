@@ -14,7 +14,7 @@ from tiny_run import CLASSES
 
 import mmclca
 from mmclca.apis import TokenReductionInferencer
-from mmclca.apis.probe.probe import PhotoView
+from mmclca.apis.probe.view_features import PhotoView
 from mmclca.checkpoints.model_folder import ModelFolder
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.engine.hooks import ProgressHook
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 def measured(probe, photos, measure=fine_tuning.measure_accuracy):
     """Measure, with accuracy 1 for the fine-tuned model and 0.5 before."""
     measurement, logits = measure(probe, photos)
-    is_trained = probe._caches[PhotoView()]._folder is None
+    is_trained = probe.view_features.caches[PhotoView()]._folder is None
     accuracy = 1.0 if is_trained else 0.5
     return replace(measurement, accuracy=accuracy), logits
 

@@ -21,8 +21,8 @@ from torch import Tensor
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.features import FeatureCache, feature_batches
 from mmclca.apis.probe import FoldSettings
-from mmclca.apis.probe.probe import extract_turned as extract_view
 from mmclca.apis.probe.probe import feature_key
+from mmclca.apis.probe.view_features import extract_turned as extract_view
 from mmclca.checkpoints.gate.photo_table import compute_sha256
 from mmclca.evaluation.open_set import threshold_by_folds
 

@@ -2,7 +2,6 @@
 """Linear probe: a classifier on the frozen features of a model."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from os import PathLike
 
@@ -11,11 +10,10 @@ from mmengine.config import Config
 from mmengine.model import BaseModel
 from torch import Tensor, nn
 
-from mmclca.checkpoints.gate.photo_table import PhotoFiles, compute_sha256
+from mmclca.checkpoints.gate.photo_table import PhotoFiles
 from mmclca.datasets.photos import LabeledImages
 from mmclca.errors import Error
 from mmclca.evaluation.open_set import image_settings, model_digest
-from mmclca.models.classifiers import extract_feature
 from mmclca.models.heads import (
     drop_references,
     get_feature_subsets,
@@ -25,13 +23,7 @@ from mmclca.models.heads import (
 )
 from mmclca.utils.messages import track
 
-from ..features import (
-    FeatureCache,
-    Outputs,
-    drop_unreadable,
-    feature_batches,
-    require_readable,
-)
+from ..features import FeatureCache, Outputs, drop_unreadable
 from ..inferencer import TokenReductionInferencer
 from ..loading import (
     config_and_weights,
@@ -44,18 +36,11 @@ from .data import LabeledFeatures
 from .folds import OutOfFold, fit_chosen
 from .settings import FIVE_FOLDS, RIDGE, ClassifierSettings, FoldSettings
 from .solvers import LinearClassifier
+from .view_features import PhotoView, ViewFeatures
 
 MODEL_PARTS = ('backbone', 'neck', 'head')
 # head settings without effect on the input features of its last layer
 LAST_LAYER_KEYS = ('num_classes', 'loss', 'topk', 'cal_acc')
-
-
-@dataclass(frozen=True)
-class PhotoView:
-    """View of an image: its zoomed center, or the image after turns."""
-
-    zoom: float = 1.0
-    quarters: int = 0
 
 
 class Probe:
@@ -89,6 +74,7 @@ class Probe:
     Attributes:
         model (BaseModel): The model; after :meth:`fit` with the classifier.
         classes (list[str]): Class names.
+        view_features (ViewFeatures): Features of images and their views.
 
     Raises:
         CheckpointError: If the weights belong to another model.
@@ -124,19 +110,19 @@ class Probe:
         width = get_weight(self.model.head).shape[1]
         drop_references(self.model)  # they belong to other images
         self.classes = self.model._dataset_meta['classes']
-        self.batch_size = batch_size
-        self._photo_files = photo_files or PhotoFiles()
-        self._inferencer = TokenReductionInferencer(
-            self.model, classes=self.classes
-        )
         key = feature_key(self.model)
         names = {PhotoView(): key}
         names |= {PhotoView(zoom): f'{key}-{zoom:.3f}' for zoom in zooms}
         names |= {PhotoView(quarters=x): f'{key}-turned-{x}' for x in quarters}
-        self._caches = {
-            view: FeatureCache(features_dir, name, width)
-            for view, name in names.items()
-        }
+        self.view_features = ViewFeatures(
+            TokenReductionInferencer(self.model, classes=self.classes),
+            caches={
+                view: FeatureCache(features_dir, name, width)
+                for view, name in names.items()
+            },
+            photo_files=photo_files or PhotoFiles(),
+            batch_size=batch_size,
+        )
 
     def features(self, paths: Sequence[str | PathLike]) -> Outputs:
         """Extract the input features of the last layer.
@@ -153,7 +139,8 @@ class Probe:
         Raises:
             Error: If no image is readable, or features are not finite.
         """
-        return self._extract_view(self._find_digests(paths), PhotoView())
+        features, unread = self.view_features.extract(paths, [PhotoView()])
+        return features[:, 0], unread
 
     def views(self, paths: Sequence[str | PathLike]) -> Outputs:
         """Extract the features (N, V, D) of all training views.
@@ -164,78 +151,7 @@ class Probe:
         Args:
             paths (Sequence[str | Path]): Image files.
         """
-        images = self._find_digests(paths)
-        views = [self._extract_view(images, view) for view in self._caches]
-        unread = views[0][1]
-        return torch.stack([features for features, _ in views], dim=1), unread
-
-    def _find_digests(
-        self, paths: Sequence[str | PathLike]
-    ) -> list[tuple[str, str | None]]:
-        """Return path and SHA-256 of each image, None if unreadable."""
-        return [
-            (path, self._photo_files.sha256.get(path) or compute_sha256(path))
-            for path in map(str, paths)
-        ]
-
-    def _extract_view(
-        self, images: list[tuple[str, str | None]], view: PhotoView
-    ) -> Outputs:
-        """Return the features of a view, and cache new ones."""
-        cache = self._caches[view]
-        paths = [path for path, _ in images]
-        digests = [digest for _, digest in images]
-        new = [i for i, digest in enumerate(digests) if digest not in cache]
-        closed = [
-            paths[i] for i in new if not self._photo_files.may_open(paths[i])
-        ]
-        if closed:
-            raise Error(
-                f'features of {len(closed)} images are missing, such as '
-                f'{closed[0]}; run fit again with `overwrite=True`'
-            )
-        # their features would be stored under the digest of another content
-        changed = [
-            paths[i] for i in new if self._photo_files.is_changed(paths[i])
-        ]
-        if changed:
-            raise Error(
-                f'{len(changed)} photos have changed since the fit, or are '
-                f'missing, such as {changed[0]}; restore them, or run fit '
-                'again with `overwrite=True`'
-            )
-        unread = self._keep_features(paths, digests, new, view) if new else {}
-        require_readable(paths, unread)
-        features = [cache[x] for i, x in enumerate(digests) if i not in unread]
-        return torch.stack(features), unread
-
-    def _keep_features(
-        self,
-        paths: list[str],
-        digests: list[str | None],
-        new: list[int],
-        view: PhotoView,
-    ) -> dict[int, str]:
-        """Cache features of the images at the positions ``new``.
-
-        Return the reasons for unreadable ones by position.
-        """
-        unread: dict[int, str] = {}
-        batches = feature_batches(
-            self._inferencer,
-            [paths[i] for i in new],
-            partial(extract_turned, self.model, view.quarters),
-            self.batch_size,
-            view.zoom,
-        )
-        for batch, (features, reasons) in enumerate(batches):
-            start = batch * self.batch_size
-            unread |= {new[n]: reason for n, reason in reasons.items()}
-            positions = new[start : start + self.batch_size]
-            readable = [digests[i] for i in positions if i not in unread]
-            # readable images have a digest
-            self._caches[view].add(readable, features)  # type: ignore[arg-type]
-        return unread
+        return self.view_features.extract(paths, [*self.view_features.caches])
 
     def fit(
         self,
@@ -306,13 +222,6 @@ class Probe:
             path (str | Path): The file; its folder is created.
         """
         save_classifier(self.model, path, self.classes)
-
-
-def extract_turned(model: BaseModel, quarters: int, images: Tensor) -> Tensor:
-    """Extract features of preprocessed images (B, 3, H, H) after turns."""
-    if quarters:
-        images = images.rot90(quarters, dims=(2, 3))
-    return extract_feature(model, images, feature='pre_logits')
 
 
 def get_weight(head: nn.Module) -> Tensor:
