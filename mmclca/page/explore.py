@@ -119,7 +119,8 @@ class ExploreComponents:
         A method that the user chose stays if the model has it.
         """
         if seen is None:
-            return {}
+            # Gradio refuses an empty dictionary
+            return {self.method: gr.skip(), self.keep_rate: gr.skip()}
         variants = seen.model.variants
         start_rate = variants.trained_rate
         if method not in variants.methods:

@@ -8,6 +8,7 @@ import urllib.request
 from base64 import b64encode
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
 from threading import Thread
 from urllib.parse import urlparse
 
@@ -119,6 +120,15 @@ def test_page_names_a_photo_then_shows_patches_and_cost(page, leaf, tmp_path):
     expect_tokens(page, 11, 7)
     expect(page.locator('#survivors img')).to_have_count(3)
     expect(page.locator('#legend')).to_contain_text('as photographed')
+
+
+def test_explore_tab_shows_no_error_without_a_photo(page):
+    calls = count(1)
+    is_second = lambda x: 'queue/join' in x.url and next(calls) == 2  # noqa: E731
+    with page.expect_request(is_second):  # after the answer to the first
+        page.get_by_role('tab', name='explore').click()
+    expect(page.locator('#method')).to_be_visible()
+    expect(page.get_by_text('Error', exact=True)).to_have_count(0)
 
 
 def test_page_updates_if_keep_rate_or_method_changes(page, leaf):
