@@ -168,18 +168,39 @@ def prepare_answers(
             has too few photos for it.
     """
     labels = None if among is None else read_class_list(among, classes)
-    if sure is None:
-        return Answers(classes, labels)
-    check_number(*LEVELS, sure=sure)
+    rule = None if sure is None else calibrate(model, classes, sure, labels)
+    return Answers(classes, labels, rule)
+
+
+def calibrate(
+    model: str | PathLike,
+    classes: Sequence[str],
+    level: float,
+    labels: Sequence[int] | None = None,
+) -> SetRule:
+    """Calibrate prediction sets with the training photos of a model.
+
+    Args:
+        model (str | Path): Model folder.
+        classes (Sequence[str]): Its classes.
+        level (float): Guaranteed share in percent.
+        labels (Sequence[int], optional): Labels of the classes that can
+            occur. Defaults to None: all.
+
+    Raises:
+        OSError: If a file cannot be read.
+        Error: If the level is out of range, or the model has too few photos
+            for it.
+    """
+    check_number(*LEVELS, sure=level)
     if not is_fitted(model):
         raise Error(f'`sure` needs a model folder written by fit, not {model}')
     folder = ModelFolder.open(model)
     calibration = read_calibration(folder, len(classes))
     if labels is not None:
         calibration = calibration.among(labels)
-    threshold = calibration.find_threshold(sure)
-    rule = SetRule(sure, threshold, read_coarse_classes(folder))
-    return Answers(classes, labels, rule)
+    threshold = calibration.find_threshold(level)
+    return SetRule(level, threshold, read_coarse_classes(folder))
 
 
 def read_coarse_classes(folder: ModelFolder) -> dict[str, str]:

@@ -3,6 +3,7 @@
 
 from contextlib import suppress
 from dataclasses import dataclass
+from os import PathLike
 
 from mmclca.checkpoints.model_folder import is_fitted
 from mmclca.errors import Error
@@ -19,7 +20,7 @@ class Dependence:
     is_measured: bool = False
 
 
-def read_dependence(checkpoint: str) -> Dependence:
+def read_dependence(checkpoint: str | PathLike) -> Dependence:
     """Return the dependence for a model folder; the default without one."""
     if is_fitted(checkpoint):
         with suppress(OSError, Error):  # no record, or a damaged one

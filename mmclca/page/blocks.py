@@ -103,6 +103,7 @@ class ModelTabs:
         """Components with values for a model."""
         return [
             *self.photo.outputs,
+            self.photo.among,
             *self.accuracy.outputs,
             *self.survey.outputs,
             self.about,
@@ -116,6 +117,9 @@ class ModelTabs:
         model = self.identify_tab.find_model(version)
         return {
             **self.photo.clear(),
+            **self.photo.show_classes(
+                model.inferencer.classes if model else []
+            ),
             **self.accuracy.clear(),
             **self.survey.clear(),
             self.about: model and model.about,
@@ -136,7 +140,7 @@ def build_tabs(identify_tab: IdentifyTab, version: gr.State) -> ModelTabs:
     with gr.Tab('Survey', visible=False, id='survey') as survey_tab:
         survey = build_survey(SurveyTab(identify_tab), version)
     with gr.Tab(f'For researchers: {EXPLORE}', visible=False) as explore:
-        build_explore(photo.seen, explore)
+        build_explore(photo.plant, explore)
     return ModelTabs(
         identify_tab=identify_tab,
         photo=photo,

@@ -17,7 +17,7 @@ from mmclca.visualization.kept_patches import (
 from mmclca.visualization.painting import KEPT, MERGED
 
 from .handlers import bind_model
-from .identify import SeenPhoto
+from .plant import SeenPlant
 from .prediction import classify, show_kept_patches
 from .variants import MeasuredCost, Variants
 
@@ -60,7 +60,7 @@ class Exploration:
 
 
 def explore(
-    seen: SeenPhoto | None, method: str, keep_rate: float
+    seen: SeenPlant | None, method: str, keep_rate: float
 ) -> Iterator[Exploration | None]:
     """Yield the results, first without the cost, which takes longer.
 
@@ -72,7 +72,7 @@ def explore(
     variants = seen.model.variants
     variant = variants.select(method, keep_rate)
     inferencer = variants.at(variant)
-    prediction = classify(inferencer, seen.packed, with_cost=True)
+    prediction = classify(inferencer, seen.packed)
     patches = show_kept_patches(inferencer, seen.packed)
     exploration = Exploration(
         prediction.scores,
@@ -112,7 +112,7 @@ class ExploreComponents:
         return [self.classes, self.pictures, self.legend, self.costs]
 
     def show_methods(
-        self, seen: SeenPhoto | None, method: str | None, keep_rate: float
+        self, seen: SeenPlant | None, method: str | None, keep_rate: float
     ) -> dict:
         """Return method choice and slider for a photo and its model.
 
@@ -181,13 +181,13 @@ def round_to_3(number: float) -> float:
 def build_explore(seen: gr.State, tab: gr.Tab) -> ExploreComponents:
     """Create the components in the current tab, and bind their events.
 
-    ``seen`` is the :class:`.SeenPhoto` of the first tab, None without a
+    ``seen`` is the :class:`.SeenPlant` of the first tab, None without a
     photo. Nothing is computed before the tab is selected.
     """
     parts = _create_components()
 
     def run(
-        photo: SeenPhoto | None, method: str, keep_rate: float
+        photo: SeenPlant | None, method: str, keep_rate: float
     ) -> Iterator[dict]:
         for exploration in explore(photo, method, keep_rate):
             yield parts.show(exploration)

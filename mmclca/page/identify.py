@@ -5,60 +5,36 @@ The texts are written for readers without knowledge of networks.
 :mod:`.identify_layout` shows them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from PIL import Image
 
-from mmclca.apis.answers import BETWEEN
 from mmclca.errors import Error
-from mmclca.evaluation.open_set import NEAREST, Threshold
-from mmclca.utils.messages import join_first
 
 from .handlers import shown_problems
 from .loaded_model import LoadedModel, ModelVersion, SimilarPhoto, load_version
-from .markdown import escape_markdown
 from .photos import make_preview, read_photo
-from .prediction import Prediction, classify
+from .plant import PlantAnswer, SeenPlant
 from .uploads import resolve_upload
-
-MAX_NAMES = 6  # classes of a set
-
-
-class SeenPhoto(NamedTuple):
-    """Photo of the first tab, for the second one.
-
-    Args:
-        model (LoadedModel): The model.
-        packed (dict): Its input for the model, of ``inferencer.prepare``.
-    """
-
-    model: LoadedModel
-    packed: dict
 
 
 @dataclass(frozen=True)
-class Answer:
-    """Values of the tab for a photo.
+class Identification:
+    """Values of the tab after a photo.
 
     Args:
         preview (Image.Image): The photo.
-        seen (SeenPhoto): Model and input.
-        verdict (str): Why the class may be unknown, in Markdown.
-        guarantee (str): Classes that may be right, in Markdown; empty if
-            nothing is guaranteed.
-        prediction (Prediction): Scores of the classes.
-        similar (list[SimilarPhoto] | None): Similar training photos; None
-            until they are found.
+        plant (SeenPlant): The photo and earlier ones of the same plant.
+        answer (PlantAnswer): Their classes.
+        similar (list[SimilarPhoto] | None): Training photos similar to the
+            photo; None until they are found.
     """
 
     preview: Image.Image
-    seen: SeenPhoto
-    verdict: str
-    guarantee: str
-    prediction: Prediction
+    plant: SeenPlant
+    answer: PlantAnswer
     similar: list[SimilarPhoto] | None = None
 
 
@@ -83,66 +59,61 @@ class IdentifyTab:
         return model
 
     def identify(
-        self, upload: object, version: ModelVersion | None = None
-    ) -> Iterator[Answer | None]:
+        self,
+        upload: object,
+        version: ModelVersion | None = None,
+        among: Sequence[str] = (),
+    ) -> Iterator[Identification | None]:
         """Yield the answer to a photo, first without similar photos.
 
         If the photo cannot be used, warn and yield None.
-        """
-        answer = None
-        with shown_problems():
-            answer = self._name_photo(upload, version)
-        yield answer
-        if answer is None:
-            return
-        seen = answer.seen
-        similar = seen.model.find_similar(seen.packed['inputs'])
-        yield replace(answer, similar=similar)
 
-    def _name_photo(
-        self, upload: object, version: ModelVersion | None
-    ) -> Answer:
-        model = self.require_model(version)
+        Args:
+            upload (object): Message from the browser.
+            version (ModelVersion, optional): Chosen model. Defaults to None.
+            among (Sequence[str]): Classes that can occur. Defaults to (): all.
+        """
+        photo = None
+        with shown_problems():
+            plant = SeenPlant(self.require_model(version), {})
+            photo = self._identify(upload, plant, among)
+        yield photo
+        if photo is not None:
+            yield self._find_similar(photo)
+
+    def add_photo(
+        self,
+        upload: object,
+        plant: SeenPlant | None,
+        among: Sequence[str] = (),
+    ) -> Iterator[Identification]:
+        """Yield the answer to a further photo of a plant as :meth:`identify`.
+
+        If the photo cannot be used, warn and yield nothing.
+        """
+        photo = None
+        with shown_problems():
+            if plant is None:  # removed in the meantime
+                raise Error('There is no first photo. Please drop it.')
+            photo = self._identify(upload, plant, among)
+        if photo is not None:
+            yield photo
+            yield self._find_similar(photo)
+
+    def _identify(
+        self, upload: object, plant: SeenPlant, among: Sequence[str]
+    ) -> Identification:
+        if not isinstance(among, list):  # of a forged request
+            among = []
         image = read_photo(resolve_upload(upload, self.uploads))
-        packed = model.inferencer.prepare(image)
+        packed = plant.model.inferencer.prepare(image)
         if isinstance(packed, str):
             raise Error(f'The model cannot use this photo: {packed}')
-        prediction = classify(model.inferencer, packed)
-        return Answer(
-            make_preview(Image.fromarray(image[..., ::-1])),
-            SeenPhoto(model, packed),
-            describe_unknown(prediction, model.inferencer.threshold),
-            describe_set(model, prediction),
-            prediction,
-        )
+        plant = plant.add(packed)
+        preview = make_preview(Image.fromarray(image[..., ::-1]))
+        return Identification(preview, plant, plant.answer(among))
 
-
-def describe_unknown(
-    prediction: Prediction, threshold: Threshold | None
-) -> str:
-    """Describe a photo of an unknown class, else return an empty text."""
-    if threshold is None or prediction.is_known in (None, True):
-        return ''
-    score = 'Score'
-    if threshold.score == NEAREST:
-        score = 'Similarity to the training photos'
-    nearest = escape_markdown(next(iter(prediction.scores)))
-    return (
-        '### This photo may show none of the known classes\nNearest class: '
-        f'**{nearest}**. {score} {prediction.known_score:.3f}, below '
-        f'the threshold {threshold.threshold:.3f}.'
-    )
-
-
-def describe_set(model: LoadedModel, prediction: Prediction) -> str:
-    """Name the classes that may be right; empty if nothing is guaranteed."""
-    rule = model.set_rule
-    if rule is None:
-        return ''
-    classes = model.inferencer.classes
-    answer = rule.answer(prediction.probabilities, classes)
-    names = answer['sure_set']
-    joined = join_first(names, MAX_NAMES, ' or ')
-    if answer['sure_answer'] != BETWEEN.join(names):
-        joined = f'{answer["sure_answer"]} ({joined})'
-    return f'With {rule.level:g}% guarantee: {escape_markdown(joined)}'
+    def _find_similar(self, photo: Identification) -> Identification:
+        plant = photo.plant
+        similar = plant.model.find_similar(plant.packed['inputs'])
+        return replace(photo, similar=similar)

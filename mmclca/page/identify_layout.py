@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Components of the first tab, and their values for a photo."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import gradio as gr
@@ -9,10 +9,11 @@ import gradio as gr
 from mmclca.datasets.decoding import FORMATS, MAX_PIXELS
 
 from .handlers import bind_model
-from .identify import Answer, IdentifyTab
+from .identify import Identification, IdentifyTab
 from .limits import MEGABYTES
 from .loaded_model import ModelVersion
 from .photos import list_examples
+from .plant import MIN_CLASSES, PlantAnswer, SeenPlant
 
 DROP_HERE = (
     '# Drop a photo here, or click\nJPEG, PNG, TIFF, WebP'
@@ -21,54 +22,79 @@ DROP_HERE = (
 )
 
 
+# browsers may not know the last two as images
+PHOTO_TYPES = ['image', '.heic', '.heif']
+
+
 @dataclass(frozen=True)
 class PhotoComponents:
     """Components of the tab.
 
-    ``seen`` is the :class:`.SeenPhoto` for the second tab, None without a
+    ``plant`` is the :class:`.SeenPlant` for the explore tab, None without a
     photo.
     """
 
     photo: gr.Image
+    another: gr.UploadButton
+    restart: gr.Button
+    among: gr.Dropdown
     classes: gr.Label
     verdict: gr.Markdown
     similar: gr.Gallery
-    seen: gr.State
+    plant: gr.State
 
     @property
     def outputs(self) -> list:
-        """All components."""
+        """Components with values for a photo."""
         return [
             self.photo,
+            self.another,
+            self.restart,
             self.classes,
             self.verdict,
             self.similar,
-            self.seen,
+            self.plant,
         ]
 
-    def show(self, answer: Answer | None) -> dict:
+    def show(self, photo: Identification | None) -> dict:
         """Return the values for a photo, by component."""
-        if answer is None:
+        if photo is None:
             return self.clear()
-        if answer.similar is not None:
-            gallery = gr.Gallery(answer.similar, visible=bool(answer.similar))
+        if photo.similar is not None:
+            gallery = gr.Gallery(photo.similar, visible=bool(photo.similar))
             return {self.similar: gallery}
-        # the scores of an unknown class would look certain
-        label = 'Unknown' if answer.verdict else answer.prediction.scores
         return {
-            self.photo: answer.preview,
-            self.classes: label,
-            self.verdict: '\n\n'.join(
-                filter(None, [answer.verdict, answer.guarantee])
-            ),
+            self.photo: photo.preview,
+            self.another: gr.UploadButton(visible=True),
+            self.restart: gr.Button(visible=True),
             self.similar: gr.Gallery(visible=False),  # the previous photo's
-            self.seen: answer.seen,
+            self.plant: photo.plant,
+            **self.show_answer(photo.answer),
         }
 
+    def show_answer(self, answer: PlantAnswer) -> dict:
+        """Return the values for an answer, by component."""
+        # the scores of an unknown class would look certain
+        label = 'Unknown' if answer.unknown else answer.prediction.scores
+        return {self.classes: label, self.verdict: answer.verdict}
+
     def clear(self) -> dict:
-        """Return empty values, by component."""
-        empty = dict.fromkeys(self.outputs)
-        return empty | {self.similar: gr.Gallery(None, visible=False)}
+        """Return empty values, by component; chosen classes stay."""
+        return {
+            **dict.fromkeys(self.outputs),
+            self.another: gr.UploadButton(visible=False),
+            self.restart: gr.Button(visible=False),
+            self.similar: gr.Gallery(None, visible=False),
+        }
+
+    def show_classes(self, classes: Sequence[str]) -> dict:
+        """Return the values for the classes of another model."""
+        can_choose = len(classes) > MIN_CLASSES
+        return {
+            self.among: gr.Dropdown(
+                classes, value=None, multiselect=True, visible=can_choose
+            )
+        }
 
 
 def build_identify(tab: IdentifyTab, version: gr.State) -> PhotoComponents:
@@ -90,6 +116,17 @@ def build_identify(tab: IdentifyTab, version: gr.State) -> PhotoComponents:
         with gr.Column(scale=7, min_width=320):
             classes = gr.Label(show_label=False, elem_id='classes')
             verdict = gr.Markdown(elem_id='verdict')
+            with gr.Row():
+                another = gr.UploadButton(
+                    'Add another photo of this plant',
+                    file_types=PHOTO_TYPES,
+                    scale=2,
+                    visible=False,
+                    elem_id='another',
+                )
+                restart = gr.Button(
+                    'New plant', scale=1, visible=False, elem_id='restart'
+                )
             similar = gr.Gallery(
                 label='Similar training photos (1 = identical)',
                 format='jpeg',
@@ -97,21 +134,75 @@ def build_identify(tab: IdentifyTab, version: gr.State) -> PhotoComponents:
                 buttons=[],
                 elem_id='similar',
             )
-    parts = PhotoComponents(photo, classes, verdict, similar, gr.State())
+    among = gr.Dropdown(
+        [],
+        multiselect=True,
+        visible=False,
+        label='Classes that can occur here',
+        info='All classes, unless you choose two or more',
+        elem_id='among',
+    )
+    parts = PhotoComponents(
+        photo=photo,
+        another=another,
+        restart=restart,
+        among=among,
+        classes=classes,
+        verdict=verdict,
+        similar=similar,
+        plant=gr.State(),
+    )
+    _bind_events(tab, parts, uploads, version)
+    return parts
+
+
+def _bind_events(
+    tab: IdentifyTab, parts: PhotoComponents, uploads: list, version: gr.State
+) -> None:
+    """Bind the events; ``uploads`` are those of a first photo."""
 
     def identify(
-        upload: object, chosen: ModelVersion | None
+        upload: object, chosen: ModelVersion | None, among: list[str]
     ) -> Iterator[dict]:
-        for answer in tab.identify(upload, chosen):
-            yield parts.show(answer)
+        for photo in tab.identify(upload, chosen, among):
+            yield parts.show(photo)
 
+    def add_photo(
+        upload: object, plant: SeenPlant | None, among: list[str]
+    ) -> Iterator[dict]:
+        yield {parts.plant: plant}  # an unusable photo changes nothing
+        for photo in tab.add_photo(upload, plant, among):
+            yield parts.show(photo)
+
+    def restrict(plant: SeenPlant | None, among: list[str]) -> dict:
+        if plant is None:
+            return dict.fromkeys([parts.classes, parts.verdict])
+        return parts.show_answer(plant.answer(among))
+
+    # no preprocessing: Gradio would decode the file before it is checked
     for upload in uploads:
-        # no preprocessing: Gradio would decode the file before it is checked
         bind_model(
-            upload, identify, [photo, version], parts.outputs, preprocess=False
+            upload,
+            identify,
+            [parts.photo, version, parts.among],
+            parts.outputs,
+            preprocess=False,
         )
-    bind_model(photo.clear, parts.clear, [], parts.outputs)
-    return parts
+    bind_model(
+        parts.another.upload,
+        add_photo,
+        [parts.another, parts.plant, parts.among],
+        parts.outputs,
+        preprocess=False,
+    )
+    bind_model(
+        parts.among.input,
+        restrict,
+        [parts.plant, parts.among],
+        [parts.classes, parts.verdict],
+    )
+    for clear in (parts.photo.clear, parts.restart.click):
+        bind_model(clear, parts.clear, [], parts.outputs)
 
 
 def _add_examples(tab: IdentifyTab, photo: gr.Image) -> list:

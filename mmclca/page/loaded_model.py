@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Models for the page, with their accuracy and similar photos."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 
 from mmclca.apis import TokenReductionInferencer
-from mmclca.apis.answers import SetRule, prepare_answers
+from mmclca.apis.answers import SetRule, calibrate
 from mmclca.apis.gallery import Gallery
 from mmclca.apis.neighbors import Search, look_up
 from mmclca.checkpoints.gate.photo_table import PhotoFiles, PhotoRow
@@ -23,6 +23,7 @@ from mmclca.datasets.photos import LabeledImages
 from mmclca.errors import Error
 from mmclca.fitting.fit_folder import FitFolder
 from mmclca.fitting.pictures import upright
+from mmclca.fitting.plants import Dependence, read_dependence
 from mmclca.models import as_reducible
 from mmclca.models.classifiers import extract_feature
 from mmclca.models.heads import NearestHead
@@ -100,14 +101,24 @@ class LoadedModel:
         return Variants(self.inferencer)
 
     @cached_property
-    def set_rule(self) -> SetRule | None:
-        """Rule for prediction sets; None if nothing is guaranteed."""
+    def dependence(self) -> float:
+        """Dependence of the photos of a plant."""
+        if self.files is None:
+            return Dependence().value
+        return read_dependence(self.files.path).value
+
+    def find_rule(self, labels: Sequence[int] | None) -> SetRule | None:
+        """Return the rule for prediction sets; None without a guarantee.
+
+        Args:
+            labels (Sequence[int] | None): Labels of the classes that can
+                occur; None for all.
+        """
         if self.files is None:
             return None
+        path, classes = self.files.path, self.inferencer.classes
         try:
-            return prepare_answers(
-                self.files.path, self.inferencer.classes, sure=SURE
-            ).rule
+            return calibrate(path, classes, SURE, labels)
         except Error:  # too few photos, or a model of an earlier version
             return None
 

@@ -1,11 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Prediction for a photo, and the remaining patches."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import nan
 
 import cv2
-import numpy as np
 from mmengine.dataset import default_collate
 
 from mmclca.apis import TokenReductionInferencer, best_classes
@@ -17,39 +17,49 @@ SIDE = 336  # minimum longer side of pictures, in pixels
 
 @dataclass(frozen=True)
 class Prediction:
-    """Prediction for a photo.
+    """Prediction for a photo, or for several photos of a plant.
 
     Args:
         scores (dict[str, float]): Five best scores by class, best first.
         is_known (bool | None): Whether the class is known; None without a
             threshold.
         known_score (float | None): Score compared with the threshold.
-        probabilities (np.ndarray): Scores of all classes (K,).
         gmacs (float): Cost in billion multiply-accumulates; NaN if not asked.
     """
 
     scores: dict[str, float]
     is_known: bool | None
     known_score: float | None
-    probabilities: np.ndarray
-    gmacs: float
+    gmacs: float = nan
+
+    @classmethod
+    def from_result(
+        cls, result: dict, classes: Sequence[str], gmacs: float = nan
+    ) -> 'Prediction':
+        """Take the best classes of a result."""
+        best = best_classes(result, classes)
+        return cls(
+            scores={entry['name']: entry['score'] for entry in best},
+            is_known=result['known'],
+            known_score=result['known_score'],
+            gmacs=gmacs,
+        )
 
 
-def classify(
+def predict_photo(
     inferencer: TokenReductionInferencer, packed: dict, with_cost: bool = False
-) -> Prediction:
-    """Classify a photo, prepared by ``inferencer.prepare``."""
+) -> dict:
+    """Return the result for a photo, prepared by ``inferencer.prepare``."""
     (sample,) = inferencer.forward(default_collate([packed]), with_cost)
     sample.set_metainfo(dict(image='leaf'))
     (result,) = inferencer.postprocess([sample], None)
-    best = best_classes(result, inferencer.classes)
-    return Prediction(
-        scores={entry['name']: entry['score'] for entry in best},
-        is_known=result['known'],
-        known_score=result['known_score'],
-        probabilities=result['pred_scores'],
-        gmacs=result['gmacs'] if with_cost else nan,
-    )
+    return result
+
+
+def classify(inferencer: TokenReductionInferencer, packed: dict) -> Prediction:
+    """Classify a photo, and count the cost."""
+    result = predict_photo(inferencer, packed, with_cost=True)
+    return Prediction.from_result(result, inferencer.classes, result['gmacs'])
 
 
 def show_kept_patches(

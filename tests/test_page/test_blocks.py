@@ -24,8 +24,9 @@ import gradio as gr
 
 from mmclca.page.blocks import build_page, build_tabs
 from mmclca.page.explore import build_explore, explore
-from mmclca.page.identify import IdentifyTab, SeenPhoto
-from mmclca.page.loaded_model import ModelVersion
+from mmclca.page.identify import IdentifyTab
+from mmclca.page.loaded_model import LoadedModel, ModelVersion
+from mmclca.page.plant import SeenPlant
 from mmclca.page.variants import MeasuredCost
 
 SIT = dict(reducer=dict(type='mmclca.SiT', keep_rate=0.5), reduce_at=(1,))
@@ -55,11 +56,11 @@ def upload(folder, name='leaf.png', size=(32, 32), seed=0):
 def test_identify_names_a_photo_and_explore_shows_its_patches(tab):
     photo = upload(tab.uploads, size=(2000, 1000))
     first, answer = tab.identify(photo)
-    assert first.preview.size == (1024, 512) and first.verdict == ''
-    scores = first.prediction.scores
+    assert first.preview.size == (1024, 512) and first.answer.verdict == ''
+    scores = first.answer.prediction.scores
     assert {*scores} == {*CLASSES}
     assert (first.similar, answer.similar) == (None, [])
-    first, exploration = explore(answer.seen, 'SiT', 0.5)
+    first, exploration = explore(answer.plant, 'SiT', 0.5)
     assert first.scores == pytest.approx(scores)
     captions = [caption for _, caption in first.pictures]
     assert captions[0] == '16 patches' and captions[1].endswith(', mixed')
@@ -76,11 +77,11 @@ def test_tabs_show_an_answer_first_without_similar_photos(tab):
     first, answer = tab.identify(upload(tab.uploads))
     update = parts.show(first)
     assert {*update} == {*parts.outputs}
-    assert update[parts.classes] == first.prediction.scores
+    assert update[parts.classes] == first.answer.prediction.scores
     (gallery,) = parts.show(answer).values()
     assert not gallery.visible
     assert {*parts.show(None)} == {*parts.outputs}
-    unknown = parts.show(replace(first, verdict='none'))
+    unknown = parts.show_answer(replace(first.answer, unknown='none'))
     assert unknown[parts.classes] == 'Unknown'
 
 
@@ -91,7 +92,7 @@ def test_identify_describes_a_photo_of_an_unknown_class(
     threshold = Threshold('max_softmax', limit, 'tiny')
     monkeypatch.setattr(tab.model.inferencer, 'threshold', threshold)
     answer, _ = tab.identify(upload(tab.uploads))
-    verdict = answer.verdict
+    verdict = answer.answer.verdict
     assert words in verdict and bool(words) == ('none of the known' in verdict)
     assert bool(words) == ('Nearest class' in verdict)
 
@@ -114,7 +115,7 @@ def test_identify_returns_gallery_images_by_similarity(tab):
 def test_methods_are_those_of_the_photo_and_fix_the_slider(tab):
     with gr.Blocks(), gr.Tab() as opened:
         parts = build_explore(gr.State(), opened)
-    seen = SeenPhoto(tab.model, {})
+    seen = SeenPlant(tab.model, {})
     update = parts.show_methods(seen, None, 0.9)
     method, slider = update[parts.method], update[parts.keep_rate]
     assert method.value == 'SiT' and ('ToMe' in str(method.choices))
@@ -132,7 +133,7 @@ def test_costs_of_a_method_are_shown_with_three_digits(tab):
     with gr.Blocks(), gr.Tab() as opened:
         parts = build_explore(gr.State(), opened)
     first, exploration = explore(
-        [*tab.identify(upload(tab.uploads))][0].seen, 'TopK', 0.5
+        [*tab.identify(upload(tab.uploads))][0].plant, 'TopK', 0.5
     )
     assert parts.show(first)[parts.costs] is None
     costs = [MeasuredCost('TopK', 0.123456, 7.89123)]
@@ -161,8 +162,8 @@ def test_tabs_use_the_model_that_their_visitor_chose(tab, tmp_path):
         assert {*update} == {*tabs.outputs}
         assert update[tabs.explore].visible == has_tokens
         answer, _ = later.identify(upload(tab.uploads), version)
-        assert answer.seen.model.about == about
-        scores = answer.prediction.scores
+        assert answer.plant.model.about == about
+        scores = answer.answer.prediction.scores
         assert {*scores} == {*CLASSES}
         assert first_scores.setdefault(version, scores) == scores
 
@@ -188,18 +189,27 @@ def test_page_runs_one_event_at_a_time(tab):
     assert limits == {('model', 1)} and not load.queue
 
 
-def test_identify_names_the_classes_that_may_be_right(tab, monkeypatch):
-    rule = SetRule(95, 0.0, dict.fromkeys(CLASSES, '*tree'))
-    # in place of the cached property, which needs a model folder
-    monkeypatch.setitem(vars(tab.model), 'set_rule', rule)
+@pytest.fixture
+def set_rule(monkeypatch):
+    """Set the rule for prediction sets, which needs a model folder."""
+
+    def set_rule(rule):
+        monkeypatch.setattr(LoadedModel, 'find_rule', lambda *_: rule)
+
+    return set_rule
+
+
+def test_identify_names_the_classes_that_may_be_right(tab, set_rule):
+    set_rule(SetRule(95, 0.0, dict.fromkeys(CLASSES, '*tree')))
     first, _ = tab.identify(upload(tab.uploads))
-    names = ' or '.join(first.prediction.scores)
-    assert first.guarantee == rf'With 95% guarantee: \*tree ({names})'
+    names = ' or '.join(first.answer.prediction.scores)
+    assert first.answer.guarantee == (rf'With 95% guarantee: \*tree ({names})')
     with gr.Blocks(), gr.Tabs():
         parts = build_tabs(tab, gr.State()).photo
-    assert parts.show(first)[parts.verdict] == first.guarantee
-    monkeypatch.setitem(vars(tab.model), 'set_rule', SetRule(95, 1.0))
+    assert parts.show(first)[parts.verdict] == first.answer.guarantee
+    set_rule(SetRule(95, 1.0))
     first, _ = tab.identify(upload(tab.uploads))
-    assert first.guarantee.endswith(next(iter(first.prediction.scores)))
-    monkeypatch.setitem(vars(tab.model), 'set_rule', None)
-    assert next(tab.identify(upload(tab.uploads))).guarantee == ''
+    best = next(iter(first.answer.prediction.scores))
+    assert first.answer.guarantee.endswith(best)
+    set_rule(None)
+    assert next(tab.identify(upload(tab.uploads))).answer.guarantee == ''

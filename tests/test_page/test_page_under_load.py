@@ -67,7 +67,7 @@ async def classify(client, event, leaf, session):
     start = time.perf_counter()
     sent = await client.post('upload', files=dict(files=('leaf.png', leaf)))
     file = dict(path=sent.json()[0], meta=dict(_type='gradio.FileData'))
-    await call(client, session, event, [file, None])
+    await call(client, session, event, [file, None, []])
     return time.perf_counter() - start
 
 

@@ -181,7 +181,7 @@ def test_model_without_cls_token_cannot_reduce(tmp_path):
 def test_patches_and_scores_equal_the_inferencer(evit, leaf):
     model = evit.trained
     packed = model.prepare(leaf)
-    prediction = classify(model, packed, with_cost=True)
+    prediction = classify(model, packed)
     (expected,) = model([leaf], return_tokens=True)
     (best, score), *others = prediction.scores.items()
     assert (best, len(others)) == (expected['pred_class'], 3)
@@ -196,7 +196,7 @@ def test_patches_and_scores_equal_the_inferencer(evit, leaf):
 
 def test_costs_compare_with_the_model_without_reduction(evit, leaf):
     packed = evit.trained.prepare(leaf)
-    prediction = Prediction({}, None, None, np.ones(1), gmacs=0.5)
+    prediction = Prediction({}, None, None, gmacs=0.5)
     reduced, full = evit.compare_costs(
         Variant('EViT', 0.5), packed, prediction
     )

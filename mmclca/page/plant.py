@@ -1,0 +1,131 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Photos of a plant that a visitor of the page identifies."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from mmclca.apis.answers import BETWEEN, Answers
+from mmclca.apis.plants import combine_results
+from mmclca.evaluation.open_set import NEAREST, Threshold
+from mmclca.utils.messages import join_first
+
+from .loaded_model import SURE, LoadedModel
+from .markdown import escape_markdown
+from .prediction import Prediction, predict_photo
+
+MAX_NAMES = 6  # classes of a set
+MIN_CLASSES = 2  # fewer chosen classes are none
+
+
+@dataclass(frozen=True)
+class SeenPlant:
+    """Classified photos of a plant, with their model.
+
+    Args:
+        model (LoadedModel): The model.
+        packed (dict): Input for the last photo, of ``inferencer.prepare``.
+        results (tuple[dict, ...]): Results for the photos, among all classes.
+    """
+
+    model: LoadedModel
+    packed: dict
+    results: tuple[dict, ...] = ()
+
+    def add(self, packed: dict) -> 'SeenPlant':
+        """Classify a further photo."""
+        result = predict_photo(self.model.inferencer, packed)
+        return replace(self, packed=packed, results=(*self.results, result))
+
+    def answer(self, among: Sequence[str] = ()) -> 'PlantAnswer':
+        """Combine the results for the photos.
+
+        Args:
+            among (Sequence[str]): Classes that can occur. Defaults to (): all,
+                also if there is only one.
+        """
+        model, inferencer = self.model, self.model.inferencer
+        classes, is_single = inferencer.classes, len(self.results) == 1
+        chosen = [i for i, name in enumerate(classes) if name in among]
+        labels = chosen if len(chosen) >= MIN_CLASSES else None
+        # sets are calibrated for single photos
+        rule = model.find_rule(labels) if is_single else None
+        answers = Answers(classes, labels, rule)
+        results = [*map(answers.apply, self.results)]
+        if not is_single:
+            results = combine_results(
+                results,
+                ['plant'] * len(results),
+                classes,
+                model.dependence,
+                inferencer.threshold,
+            )
+        (result,) = results
+        prediction = Prediction.from_result(result, classes)
+        return PlantAnswer(
+            prediction=prediction,
+            count=describe_count(len(self.results)),
+            unknown=describe_unknown(
+                prediction, inferencer.threshold, len(self.results)
+            ),
+            guarantee=describe_set(result),
+        )
+
+
+@dataclass(frozen=True)
+class PlantAnswer:
+    """Classes of a plant; texts are Markdown, and may be empty.
+
+    Args:
+        prediction (Prediction): Scores of the classes.
+        count (str): Number of photos, if several.
+        unknown (str): Why the class may be unknown.
+        guarantee (str): Classes that may be right.
+    """
+
+    prediction: Prediction
+    count: str
+    unknown: str
+    guarantee: str
+
+    @property
+    def verdict(self) -> str:
+        """All texts."""
+        texts = [self.count, self.unknown, self.guarantee]
+        return '\n\n'.join(filter(None, texts))
+
+
+def describe_count(number: int) -> str:
+    """Name the number of photos of a plant; empty for one."""
+    if number == 1:
+        return ''
+    return f'Scores for {number} photos of this plant'
+
+
+def describe_unknown(
+    prediction: Prediction, threshold: Threshold | None, number: int = 1
+) -> str:
+    """Describe photos of an unknown class, else return an empty text."""
+    if threshold is None or prediction.is_known in (None, True):
+        return ''
+    photos, score = 'This photo', 'Score'
+    if threshold.score == NEAREST:
+        score = 'Similarity to the training photos'
+    if number > 1:
+        photos, score = 'These photos', f'Mean {score.lower()}'
+    nearest = escape_markdown(next(iter(prediction.scores)))
+    return (
+        f'### {photos} may show none of the known classes\n'
+        f'Nearest class: **{nearest}**. {score} {prediction.known_score:.3f}, '
+        f'below the threshold {threshold.threshold:.3f}.'
+    )
+
+
+def describe_set(result: dict) -> str:
+    """Name the classes that may be right; empty if nothing is guaranteed."""
+    if 'sure_set' not in result:
+        return ''
+    names = result['sure_set']
+    joined = join_first(names, MAX_NAMES, ' or ')
+    if result['sure_answer'] != BETWEEN.join(names):
+        joined = f'{result["sure_answer"]} ({joined})'
+    return f'With {SURE}% guarantee: {escape_markdown(joined)}'
