@@ -28,7 +28,7 @@ from .limits import MAX_FILES, MAX_MEGABYTES, MEGABYTES, MIB, why_full
 HOST = '127.0.0.1'
 # texts of the drop area for folders
 DROP_HERE = {
-    'upload_text.drop_file': 'Drop a folder with one folder per class here',
+    'upload_text.drop_file': 'Drop the folder here',
     'upload_text.click_to_upload': 'click to choose it',
 }
 FOLDER = 'mmclca-page-'  # prefix of upload folders

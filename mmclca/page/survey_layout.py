@@ -30,6 +30,7 @@ class SurveyComponents:
     ``survey`` is the :class:`.SurveyState`.
     """
 
+    source: gr.Accordion
     number: gr.Number
     photos: FolderInput
     progress: gr.Markdown
@@ -45,6 +46,7 @@ class SurveyComponents:
     def outputs(self) -> list:
         """Components with values for a survey."""
         return [
+            self.source,
             self.photos.folder,
             self.progress,
             self.photo,
@@ -66,13 +68,14 @@ class SurveyComponents:
             picture = survey.previews[survey.position]
         can_estimate = survey is not None and survey.labeled >= MIN_LABELS
         return {
+            self.source: gr.Accordion(open=survey is None),
             self.photos.folder: None,
             self.progress: progress,
             self.photo: gr.Image(picture, visible=is_open),
             self.name: gr.Dropdown(choices, value=None, visible=is_open),
             self.skip: gr.Button(visible=is_open),
             self.back: gr.Button(visible=survey is not None),
-            self.estimate: gr.Button(visible=can_estimate),
+            self.estimate: gr.Button(visible=can_estimate and not result),
             self.result: result,
             self.survey: survey,
         }
@@ -148,15 +151,16 @@ def build_survey(tab: SurveyTab, version: gr.State) -> SurveyComponents:
 def _create_components() -> SurveyComponents:
     """Create the components in the current tab."""
     gr.Markdown(INTRODUCTION)
-    number = gr.Number(
-        30,
-        label='Photos to label',
-        minimum=MIN_LABELS,
-        maximum=MAX_LABELS,
-        precision=0,
-        elem_id='survey_number',
-    )
-    photos = create_folder_input('surveyed', 'surveyed_zip')
+    with gr.Accordion('Choose photos', elem_id='survey_source') as source:
+        number = gr.Number(
+            30,
+            label='Photos to label',
+            minimum=MIN_LABELS,
+            maximum=MAX_LABELS,
+            precision=0,
+            elem_id='survey_number',
+        )
+        photos = create_folder_input('surveyed', 'surveyed_zip')
     progress = gr.Markdown(elem_id='survey_progress')
     photo = gr.Image(
         show_label=False,
@@ -175,6 +179,7 @@ def _create_components() -> SurveyComponents:
         estimate = gr.Button('Show the result', visible=False)
     result = gr.Markdown(elem_id='survey_result')
     return SurveyComponents(
+        source=source,
         number=number,
         photos=photos,
         progress=progress,

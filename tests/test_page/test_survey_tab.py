@@ -86,15 +86,19 @@ def test_components_follow_the_survey(draw, recorded_model, empty_uploads):
             SurveyTab(IdentifyTab(empty_uploads, recorded_model)), gr.State()
         )
     assert not parts.clear()[parts.photo].visible
+    assert parts.clear()[parts.source].open
     survey = draw(10)
     update = parts.show(survey)
     assert {*update} == {*parts.outputs}
     assert update[parts.photo].visible and update[parts.name].visible
     assert not update[parts.estimate].visible
+    assert not update[parts.source].open
     while not survey.is_complete:
         survey = survey.label(CLASSES[0])
     update = parts.show(survey, survey.estimate())
-    assert not update[parts.photo].visible and update[parts.estimate].visible
+    assert not update[parts.photo].visible
+    assert not update[parts.estimate].visible  # the result is shown
+    assert parts.show(survey)[parts.estimate].visible
 
 
 @pytest.mark.slow
@@ -112,6 +116,7 @@ def test_visitor_labels_photos_in_a_browser(
         page.locator('#survey_number input').fill('10')
         drop_folder(page, photos, '#surveyed')
         progress = page.locator('#survey_progress')
+        expect(page.locator('#surveyed')).not_to_be_visible()
         for number in range(1, 11):
             expect(progress).to_contain_text(f'Photo {number} of 10')
             page.locator('#survey_class input').click()
