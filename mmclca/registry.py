@@ -21,16 +21,17 @@ with hide_unused_service():
     import mmpretrain.datasets  # noqa: F401
 
 
+DATA = 'datasets.registered'
+
+
 def _child(name, parent, *packages):
     locations = [f'mmclca.{package}' for package in packages]
     return mmengine.Registry(name, None, parent, 'mmclca', locations)
 
 
 MODELS = _child('model', mmpretrain_registry.MODELS, 'models')
-DATASETS = _child('dataset', mmpretrain_registry.DATASETS, 'datasets')
-DATA_SAMPLERS = _child(
-    'data sampler', mmpretrain_registry.DATA_SAMPLERS, 'datasets'
-)
+DATASETS = _child('dataset', mmpretrain_registry.DATASETS, DATA)
+DATA_SAMPLERS = _child('data sampler', mmpretrain_registry.DATA_SAMPLERS, DATA)
 HOOKS = _child('hook', mmpretrain_registry.HOOKS, 'engine')
 METRICS = _child('metric', mmpretrain_registry.METRICS, 'evaluation')
 OPTIM_WRAPPERS = _child(
@@ -40,7 +41,7 @@ PARAM_SCHEDULERS = _child(
     'parameter scheduler', mmpretrain_registry.PARAM_SCHEDULERS, 'engine'
 )
 TRANSFORMS = _child(
-    'transform', mmpretrain_registry.TRANSFORMS, 'datasets', 'models'
+    'transform', mmpretrain_registry.TRANSFORMS, DATA, 'models'
 )
 # child of mmengine, which builds an ``init_cfg`` from its own registry
 WEIGHT_INITIALIZERS = _child(

@@ -107,8 +107,7 @@ def read_images(places: Sequence[str]):
 
 def read_labeled_images(cfg, path: str | None, split: str):
     """Return the labeled images in a folder or list, or in a config split."""
-    from mmclca.datasets import photos
+    from mmclca.datasets.photos import list_images
+    from mmclca.datasets.split_images import list_split_images
 
-    if path:
-        return photos.list_images(path)
-    return photos.list_split_images(cfg, split)
+    return list_images(path) if path else list_split_images(cfg, split)

@@ -1,14 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# hides a line that mmpretrain.datasets prints
-import mmclca.registry  # noqa: F401, so before mmpretrain.datasets
-
-from .batches import match_by_name
-from .class_folders import ClassFolders, ImageNetV2
-from .decoding import LoadPhoto
-from .image_cache import CacheImages
-from .levels import CoarseCIFAR100, CoarseDataset, INaturalist
-from .samplers import ClampedBatchSampler, MinLengthSampler, RepeatAugSampler
-from .ultra_fgvc import UltraFGVC
+from importlib import import_module
 
 __all__ = [
     'CacheImages',
@@ -24,3 +15,14 @@ __all__ = [
     'UltraFGVC',
     'match_by_name',
 ]
+
+
+def __getattr__(name: str):
+    # lazy, because photos are checked before torch is imported
+    if name in __all__:
+        return getattr(import_module('mmclca.datasets.registered'), name)
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]  # for completion and Sphinx

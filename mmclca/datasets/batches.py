@@ -23,8 +23,9 @@ from mmclca.errors import Error
 from mmclca.utils.files import read_bytes
 from mmclca.utils.messages import check_integer
 
-from .decoding import LoadPhoto, convert_to_bgr
+from .decoding import convert_to_bgr
 from .image_files import decode_whole
+from .load_photo import LoadPhoto
 
 # settings by which a CustomDataset finds images
 NAMES = {'ann_file', 'data_prefix', 'data_root'}

@@ -17,15 +17,11 @@ from threading import Lock, Semaphore, local
 from typing import BinaryIO
 
 import cv2
-import mmcv
 import numpy as np
-from mmcv.transforms import BaseTransform
-from mmengine.logging import print_log
 from packaging.version import Version
 from PIL import Image, ImageOps, PngImagePlugin, TiffImagePlugin
 
 from mmclca.errors import Error
-from mmclca.registry import TRANSFORMS
 from mmclca.utils.files import read_bytes
 from mmclca.utils.messages import printable
 
@@ -226,9 +222,9 @@ def decode(content: bytes, over_white: bool = True) -> np.ndarray:
             or image.mode in ('F', *_DEEP)
         ):
             return decode_by_pillow(content)
-        flag = _ANY_DEPTH if over_white else 'color'
+        flag = _ANY_DEPTH if over_white else cv2.IMREAD_COLOR
         with suppress(cv2.error):
-            pixels = mmcv.imfrombytes(content, flag)
+            pixels = cv2.imdecode(np.frombuffer(content, np.uint8), flag)
             if pixels is not None and pixels.dtype in (np.uint8, np.uint16):
                 return to_8_bits(pixels)
         if file_format in _STRICT:
@@ -259,6 +255,8 @@ def to_8_bits(image: np.ndarray) -> np.ndarray:
 @lru_cache
 def warn_once(message: str) -> None:
     """Log a warning, but each text only once."""
+    from mmengine.logging import print_log  # imports torch
+
     print_log(printable(message), 'current', logging.WARNING)
 
 
@@ -345,34 +343,3 @@ def crop_rows(image: Image.Image, top: int, bottom: int) -> Image.Image:
     """Copy some rows of an image; ``crop`` would apply Pillow's limit."""
     size, box = (image.width, bottom - top), (0, top, image.width, bottom)
     return image.resize(size, Image.Resampling.NEAREST, box)
-
-
-@TRANSFORMS.register_module()
-class LoadPhoto(BaseTransform):
-    """Load a photo from its file.
-
-    Replaces ``LoadImageFromFile``: the pixels are equal except for alpha
-    channels, blended with white, and 10- to 14-bit values, scaled by their
-    range. Further formats are HEIC (with pi-heif), AVIF and GIF.
-    """
-
-    def transform(self, results: dict) -> dict:
-        """Add the image to a sample.
-
-        Args:
-            results (dict): A sample with ``img_path``.
-
-        Returns:
-            dict: The sample with ``img`` (H, W, 3), BGR, uint8, ``img_shape``
-            and ``ori_shape``.
-
-        Raises:
-            OSError: If the file cannot be read.
-            UndecodedError: If the image cannot be decoded; names the file.
-        """
-        image = read_bgr(results['img_path'])
-        shape = image.shape[:2]
-        return dict(results, img=image, img_shape=shape, ori_shape=shape)
-
-    def __repr__(self):
-        return f'{type(self).__name__}()'

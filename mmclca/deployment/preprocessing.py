@@ -14,7 +14,7 @@ from mmpretrain.models import ClsDataPreprocessor
 from torch import nn
 
 from mmclca.datasets.batches import without_cache
-from mmclca.datasets.decoding import LoadPhoto
+from mmclca.datasets.load_photo import LoadPhoto
 from mmclca.errors import Error
 from mmclca.models import reduces
 from mmclca.registry import TRANSFORMS

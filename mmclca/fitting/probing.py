@@ -11,12 +11,8 @@ from torch import Tensor
 
 from mmclca.apis import Probe
 from mmclca.apis.probe import FoldSettings, OutOfFold, learning_curve
-from mmclca.datasets.photos import (
-    LabeledImages,
-    find_near_duplicates,
-    group_by_day,
-    join_groups,
-)
+from mmclca.datasets.near_duplicates import find_near_duplicates, join_groups
+from mmclca.datasets.photos import LabeledImages, group_by_day
 from mmclca.evaluation import open_set
 from mmclca.evaluation.fusion import measure_plants
 from mmclca.models.heads import (

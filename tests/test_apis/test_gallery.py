@@ -12,11 +12,8 @@ from mmclca.apis import neighbors
 from mmclca.apis.features import extract_features, extract_logits
 from mmclca.apis.gallery import Gallery, read_gallery, write_gallery
 from mmclca.apis.neighbors import VOTERS, Search, choose_voters, look_up
-from mmclca.datasets.photos import (
-    LabeledImages,
-    list_images,
-    list_split_images,
-)
+from mmclca.datasets.photos import LabeledImages, list_images
+from mmclca.datasets.split_images import list_split_images
 from mmclca.models.selfsup.grafit import ranking_scores
 
 ANGLES = dict(a0=0, a1=10, b0=40, b1=65, c0=180)  # features, in degrees

@@ -222,7 +222,7 @@ def test_onnx_script_reads_deep_tiff_files_as_decode_does(
 def test_pillow_decodes_if_opencv_fails(monkeypatch):
     turned = leaf().rotate(90, expand=True).convert('RGB')
     content = content_of(turned, 'TIFF', exif=ROTATED)
-    monkeypatch.setattr('mmcv.imfrombytes', lambda *_: None)
+    monkeypatch.setattr('cv2.imdecode', lambda *_: None)
     check(content, RED, GREEN)
     with pytest.raises(UndecodedError, match='JPEG'):
         decode(content_of(turned, 'JPEG'))

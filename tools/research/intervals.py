@@ -16,11 +16,8 @@ from tables import kept, read_machine
 
 from mmclca.apis.probe import learning_curve
 from mmclca.datasets.grouped_splits import GroupedSplits
-from mmclca.datasets.photos import (
-    LabeledImages,
-    find_near_duplicates,
-    join_groups,
-)
+from mmclca.datasets.near_duplicates import find_near_duplicates, join_groups
+from mmclca.datasets.photos import LabeledImages
 from mmclca.fitting.estimate import extrapolate_interval
 
 STUDY = 'intervals'

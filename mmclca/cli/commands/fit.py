@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mmclca.fitting.options import FitOptions, get_spec
+from mmclca.utils.messages import print_safe
 
 from .. import model_files
 from ..listing import Listing
@@ -73,6 +74,11 @@ def add_option(parser: ArgumentParser, item: Field) -> None:
 
 
 def main(args):
+    with model_files.loading():
+        from mmclca.datasets.photos import read_photos
+    # before torch, whose import takes seconds
+    photos = read_photos(args.photos, args.labels, args.groups)
+    print_safe(f'Reading    {len(photos):,} photos in {args.photos}')
     with model_files.loading():
         from mmclca.fitting import fit
         from mmclca.fitting.log import redirected_output

@@ -3,9 +3,8 @@
 
 from .check import PhotoCheck, check_photos
 from .labeled_images import LabeledImages
-from .near_duplicates import find_near_duplicates, join_groups
 from .problems import Problem
-from .read import list_images, list_split_images, read_photos
+from .read import list_images, read_photos
 from .spreads import Spread, group_by_day
 
 __all__ = [
@@ -14,10 +13,7 @@ __all__ = [
     'Problem',
     'Spread',
     'check_photos',
-    'find_near_duplicates',
     'group_by_day',
     'list_images',
-    'list_split_images',
-    'join_groups',
     'read_photos',
 ]

@@ -40,7 +40,7 @@ class PhotoCheck:
         files (PhotoFiles): SHA-256 by readable photo, and whether to open
             its file.
         near_duplicates (list[tuple[str, str]]): Result from
-            :func:`find_near_duplicates`.
+            :func:`mmclca.datasets.near_duplicates.find_near_duplicates`.
     """
 
     photos: LabeledImages

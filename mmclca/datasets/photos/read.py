@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Read photos with classes and groups from a folder, table, list or config."""
+"""Read photos with classes and groups from a folder, table or list."""
 
 import os
 from collections import Counter
@@ -7,13 +7,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from mmengine.config import Config
-
 from mmclca.errors import Error
 from mmclca.utils.files import read_lines
 from mmclca.utils.image_suffixes import PHOTO_SUFFIXES
 
-from ..batches import build_dataset
 from ..image_files import files_below, find_images
 from .cells import TABLES
 from .labeled_images import SPLITS, LabeledImages, recognize_split
@@ -253,26 +250,3 @@ def _read_list(file: str) -> LabeledImages:
     ]
     paths = [os.path.join(folder, path) for path, _ in rows]
     return LabeledImages.from_names(paths, names, file, classes)
-
-
-def list_split_images(cfg: Config, split: str) -> LabeledImages:
-    """Return the images in a split of a config.
-
-    Args:
-        cfg (Config): The config.
-        split (str): 'train', 'val' or 'test'.
-
-    Raises:
-        FileNotFoundError: If its files do not exist.
-        Error: If the dataset is missing or empty.
-    """
-    # mmengine cannot serialize a dataset without images
-    dataset = build_dataset(cfg, split, pipeline=[], serialize_data=False)
-    infos = [dataset.get_data_info(i) for i in range(len(dataset))]
-    if not infos:
-        raise Error(f'the {split} dataset of the config is empty')
-    classes = dataset.metainfo.get('classes') or ()
-    labels = [int(info['gt_label']) for info in infos]
-    names = [classes[i] if classes else str(i) for i in labels]
-    paths = [info['img_path'] for info in infos]
-    return LabeledImages.from_names(paths, names, f'{split} split', classes)

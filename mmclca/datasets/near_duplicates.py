@@ -20,8 +20,8 @@ from torch import Tensor
 from mmclca.utils.files import read_bytes
 from mmclca.utils.messages import track
 
-from ..decoding import open_image
-from .labeled_images import LabeledImages
+from .decoding import open_image
+from .photos import LabeledImages
 
 Pair = tuple[str, str]  # two paths
 SIDE = 320  # pixels of the longer side

@@ -6,11 +6,8 @@ import pytest
 import torch
 from PIL import Image
 
-from mmclca.datasets.photos import (
-    LabeledImages,
-    find_near_duplicates,
-    join_groups,
-)
+from mmclca.datasets.near_duplicates import find_near_duplicates, join_groups
+from mmclca.datasets.photos import LabeledImages
 
 
 @pytest.fixture(scope='module')
