@@ -139,8 +139,9 @@ def result_lines(record: FitRecord, is_console: bool = False) -> Iterator[str]:
     yield from _list_facts('', described.class_sizes, is_console)
     yield from list_rows('Measured', described.result.method)
     yield from _list_facts('Valid for', described.validity, is_console)
-    for shortcut in described.shortcuts:
-        yield from _list_facts('Warning', shortcut, is_console)
+    for warning in described.shortcuts.warnings:
+        yield row('Warning', warning)
+    yield from _list_facts('', described.shortcuts.remedies, is_console)
     yield from _list_facts('Unknown', described.threshold, is_console)
     yield from _list_facts('Sure', described.guarantee, is_console)
 

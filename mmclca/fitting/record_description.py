@@ -8,6 +8,7 @@ from mmclca.evaluation.fusion import PlantFigures
 
 from .accuracy_parts import AccuracyDescription
 from .record import FitRecord
+from .shortcut_record import ShortcutsDescription, describe_shortcuts
 from .spread_text import describe_coinciding, describe_needed, describe_spreads
 from .wording import Advice, Description, percent
 
@@ -29,8 +30,8 @@ class RecordDescription:
         near_duplicates (Description): Near-duplicates, if any.
         validity (Description): Photos for which the accuracy holds.
         threshold (Description): Threshold for unknown classes.
-        shortcuts (tuple[Description, ...]): Facts that tell the classes
-            without a look at the plant, if any.
+        shortcuts (ShortcutsDescription): Facts that tell the classes without
+            a look at the plant, if any.
         guarantee (Description): Sizes of prediction sets.
         fine_tuning (str): Result of the fine-tuning; empty without any.
     """
@@ -45,7 +46,7 @@ class RecordDescription:
     near_duplicates: Description
     validity: Description
     threshold: Description
-    shortcuts: tuple[Description, ...]
+    shortcuts: ShortcutsDescription
     guarantee: Description
     fine_tuning: str
 
@@ -83,7 +84,7 @@ def describe_record(record: FitRecord) -> RecordDescription:
             else Description()
         ),
         threshold=threshold.describe() if threshold else Description(),
-        shortcuts=tuple(x.describe() for x in record.suspicious_shortcuts),
+        shortcuts=describe_shortcuts(record.suspicious_shortcuts),
         guarantee=(
             record.guarantee.describe()
             if record.guarantee and record.is_representative

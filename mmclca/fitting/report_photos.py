@@ -16,7 +16,7 @@ from mmclca.visualization.confusions import Predictions, most_confused
 from .accuracy_parts import ClassRecall
 from .pictures import Pictures
 from .shortcut_record import Shortcut
-from .wording import Description, is_table
+from .wording import is_table
 
 MAX_PAIRS = 6
 PER_GROUP = 3
@@ -183,9 +183,9 @@ def _describe_pair(
 
 @dataclass(frozen=True)
 class ShortcutSection:
-    """Description of a shortcut, and pictures of its two extreme classes."""
+    """Warnings of shortcuts with the same two extreme classes, and photos."""
 
-    description: Description
+    warnings: list[str]
     groups: list[tuple[str, list[dict[str, Any]]]]
 
 
@@ -195,14 +195,18 @@ def build_shortcut_sections(
     pictures: Pictures,
 ) -> list[ShortcutSection]:
     """Show the first photos of the two most different classes."""
-    sections = []
+    warnings: dict[tuple[str, ...], list[str]] = {}
     for shortcut in shortcuts:
+        pair = tuple(sorted(shortcut.extremes))
+        warnings.setdefault(pair, []).append(shortcut.describe())
+    sections = []
+    for pair, lines in warnings.items():
         groups = []
-        for name in shortcut.extremes:
+        for name in pair:
             paths = [photo.path for photo in tested if photo.label == name]
             thumbnails = [
                 pictures.thumbnail(path, name) for path in paths[:PER_GROUP]
             ]
             groups.append((name, thumbnails))
-        sections.append(ShortcutSection(shortcut.describe(), groups))
+        sections.append(ShortcutSection(lines, groups))
     return sections

@@ -1,29 +1,40 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Part of a fit's record about cues for classes outside the plant."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from .wording import Advice, Description, about
+from .wording import Advice, Description, about, sentence
 
 # smallest share of the model's gain over chance worth a warning
 # (patches with little attention may show plants)
 SHARES = dict(border=0.4, patches=0.5, file=0.4)
-# the cues of a probe, possible differences in new photos, and advice
+BACKGROUND = (
+    'if plants are visible there, they can be the cause; else photograph all '
+    'classes in front of the same background, or crop'
+)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Texts about a probe.
+
+    Args:
+        cues (str): What it sees.
+        varied (str): Possible differences in new photos.
+        remedy (str): Advice to the user.
+    """
+
+    cues: str
+    varied: str
+    remedy: str
+
+
 PROBES = dict(
-    border=(
-        'the border',
-        'background',
-        'if plants fill the frame, this can be the plant itself; else '
-        'photograph all classes in front of the same background, or crop',
-    ),
-    patches=(
-        'the patches to which the model attends least',
-        'background',
-        'these may show plants, too; if not, photograph all classes in front '
-        'of the same background',
-    ),
-    file=(
+    border=Probe('the border', 'background', BACKGROUND),
+    patches=Probe('the least attended patches', 'background', BACKGROUND),
+    file=Probe(
         'size, camera, day and JPEG quality',
         'camera or image size',
         'photograph all classes with the same camera and settings',
@@ -59,16 +70,39 @@ class Shortcut:
             and gain >= SHARES[self.source] * (accuracy - self.chance)
         )
 
-    def describe(self) -> Description:
-        """Describe the probe, with advice."""
-        seen, varied, advice = PROBES[self.source]
-        return Description(
-            (
-                f'from {seen} alone, {about(self.accuracy)} of photos are '
-                f'classified correctly (chance {about(self.chance)}): the '
-                f'accuracy may not hold with another {varied}',
-                advice,
-            ),
-            f'{advice[:1].upper()}{advice[1:]}.',
-            Advice('to measure it, group photos by place', '--groups'),
+    def describe(self) -> str:
+        """Describe the accuracy of the probe, and what it means."""
+        probe = PROBES[self.source]
+        return (
+            f'from {probe.cues} alone, {about(self.accuracy)} of photos are '
+            f'classified correctly (chance {about(self.chance)}): the '
+            f'accuracy may not hold with another {probe.varied}'
         )
+
+
+@dataclass(frozen=True)
+class ShortcutsDescription:
+    """Warnings of shortcuts, if any, and the advice for all of them.
+
+    Args:
+        warnings (tuple[str, ...]): Accuracies of the probes.
+        remedies (Description): Advice, one line for each kind of shortcut.
+    """
+
+    warnings: tuple[str, ...] = ()
+    remedies: Description = Description()
+
+
+def describe_shortcuts(shortcuts: Sequence[Shortcut]) -> ShortcutsDescription:
+    """Describe shortcuts, and each piece of advice once."""
+    if not shortcuts:
+        return ShortcutsDescription()
+    remedies = dict.fromkeys(PROBES[x.source].remedy for x in shortcuts)
+    return ShortcutsDescription(
+        warnings=tuple(x.describe() for x in shortcuts),
+        remedies=Description(
+            tuple(remedies),
+            ' '.join(map(sentence, remedies)),
+            Advice('to measure it, group photos by place', '--groups'),
+        ),
+    )
