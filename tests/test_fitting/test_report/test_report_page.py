@@ -154,6 +154,16 @@ CONDITIONAL = [
 ]
 
 
+def test_report_advises_on_turned_photos_unless_trained_on_them(
+    page, tmp_path
+):
+    call = dict(photos=None, any_direction=True)
+    trained = page_of(write_folder(tmp_path, call=call)).words
+    for words, is_advised in ((page.words, True), (trained, False)):
+        assert ('--any-direction' in words) is is_advised
+        assert ('also trained on turned photos' in words) is not is_advised
+
+
 @pytest.mark.parametrize('changes, texts', CONDITIONAL)
 def test_report_has_a_fact_only_if_it_applies(changes, texts, page, tmp_path):
     folder = write_folder(tmp_path, learning_curve=[], **changes)
