@@ -26,6 +26,8 @@ from .solvers import LinearClassifier, logistic
 
 FITS = dict(ridge=ridge, logistic=logistic)
 
+TOLERANCE = 1e-6  # between equal accuracies, after rounding
+
 
 @dataclass
 class ProbeData:
@@ -198,18 +200,19 @@ def best_setting(correct: Tensor) -> int:
 
     Better means by more than one standard error of the difference, as in L.
     Breiman et al., Classification and Regression Trees (1984), section 3.4.3:
-    with few images, the highest accuracy is mostly luck.
+    with few images, the highest accuracy is mostly luck. Of equally accurate
+    settings, the first is returned.
 
     ``correct`` (S, N) is 1 for a correct prediction, NaN if not tested.
     """
     correct = correct[:, ~correct[0].isnan()]
     if correct.shape[1] < 2:
         return 0
-    gain = correct - correct[0]
+    gain = (correct - correct[0]).double()
     error = gain.std(1) / correct.shape[1] ** 0.5
     # a single gained image equals its standard error
-    clear = torch.where(gain.mean(1) > error + 1e-6, gain.mean(1), 0)
-    return int(clear.argmax())
+    clear = torch.where(gain.mean(1) > error + TOLERANCE, gain.mean(1), 0)
+    return int((clear > clear.max() - TOLERANCE).int().argmax())
 
 
 def fit_linear(

@@ -139,6 +139,15 @@ def test_best_setting_needs_a_clear_gain():
     assert best_setting(torch.full((3, 60), torch.nan)) == 0
 
 
+def test_best_setting_is_the_first_of_equally_accurate_ones():
+    """Means over five repeats, whose sums differ by rounding."""
+    correct = torch.zeros(3, 60)
+    correct[1, :30] = torch.tensor([0.2, 0.4, 0.6]).repeat(10)
+    correct[2] = correct[1].roll(30) * (1 + 1e-7)
+    assert best_setting(correct) == 1
+    assert best_setting(correct[[0, 2, 1]]) == 1
+
+
 def test_strength_grows_with_noise():
     """One of 150 channels depends on the class."""
     labels = torch.arange(200) % 2
