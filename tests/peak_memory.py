@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Peak tensor memory of a forward pass, counted without a GPU."""
+"""Peak tensor memory of a call, counted without a GPU."""
 
+from collections.abc import Callable, Iterable
 from weakref import finalize
 
 import torch
@@ -39,7 +40,13 @@ class _Live(TorchDispatchMode):
 @torch.no_grad()
 def peak_bytes(model: nn.Module, x: Tensor) -> int:
     """Peak bytes of a forward pass, without parameters and input."""
-    live = _Live([x, *model.parameters(), *model.buffers()])
+    inputs = [x, *model.parameters(), *model.buffers()]
+    return peak_bytes_of_call(lambda: model(x), inputs)
+
+
+def peak_bytes_of_call(function: Callable, inputs: Iterable[Tensor]) -> int:
+    """Peak bytes of a call, without its inputs."""
+    live = _Live(inputs)
     with live:
-        model(x)
+        function()
     return live.peak

@@ -14,7 +14,7 @@ from mmclca.datasets.grouped_splits import GroupedSplits
 from mmclca.errors import Error
 
 from .data import LabeledFeatures, check_labels, span
-from .ridge import WeightedRows, ridge
+from .ridge import MAX_DOUBLE_ROWS, WeightedRows, ridge
 from .settings import (
     CLASSIFIERS,
     LATE_CLS_WEIGHTS,
@@ -36,6 +36,7 @@ class ProbeData:
     Classifiers are fitted to all views and tested on the first view. If the
     features are rotated, ``features`` has the coordinates in the span of all
     images for each of the ``feature_subsets``, and ``basis`` the axes.
+    Features are in float64, or in float32 for ridge regression with many rows.
     """
 
     features: Tensor
@@ -62,15 +63,19 @@ class ProbeData:
             raise Error(
                 f'{len(views)} images have features, but {len(labels)} labels'
             )
+        is_ridge = classifier.name == 'ridge'
+        is_double = not is_ridge or views.dtype == torch.float64
+        if is_double or views.shape[:2].numel() <= MAX_DOUBLE_ROWS:
+            views = views.double()
         checked = cls(
-            views.double(),
+            views if views.dtype == torch.float64 else views.float(),
             labels,
             data.num_classes,
             classifier,
             None if data.groups is None else np.asarray(data.groups),
             data.feature_subsets or [torch.arange(views.shape[2])],
         )
-        return checked if classifier.name == 'ridge' else checked.in_span()
+        return checked if is_ridge else checked.in_span()
 
     @property
     def settings(self) -> list[ProbeSetting]:
@@ -130,12 +135,12 @@ class ProbeData:
     def rows(self) -> WeightedRows:
         """All views of all images as rows in a regression."""
         views = self.features.shape[1]
-        one_hot = F.one_hot(self.labels, self.num_classes).to(self.features)
+        one_hot = F.one_hot(self.labels, self.num_classes).double()
         weights = weigh_images(self.labels, self.classifier)
         return WeightedRows(
             self.features.flatten(0, 1),
             one_hot.repeat_interleave(views, 0),
-            weights.to(self.features).repeat_interleave(views, 0),
+            weights.repeat_interleave(views, 0),
         )
 
     def find_rows(self, images: np.ndarray) -> Tensor:
@@ -174,9 +179,8 @@ class ProbeData:
         self, fitted: Sequence[LinearClassifier], setting: ProbeSetting
     ) -> LinearClassifier:
         """Average the scores of classifiers on the feature subsets."""
-        weight = self.features.new_zeros(
-            self.num_classes, self.features.shape[2]
-        )
+        width = self.features.shape[2]
+        weight = torch.zeros(self.num_classes, width, dtype=torch.float64)
         bias = weight.new_zeros(self.num_classes)
         for columns, share, part in zip(
             self.feature_subsets, setting.subset_weights, fitted, strict=False

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .classifiers import ProbeData, best_setting
-from .ridge import LeaveOut, leave_out
+from .leave_out import LeaveOut, leave_out
 from .subset_scores import SubsetScores
 
 
@@ -99,11 +99,10 @@ class LeftOutScores:
                 [share * (setting.alpha == alpha) for alpha in alphas]
                 for setting, share in pairs
             ]
-            columns_rows = replace(rows, features=rows.features[:, columns])
             subsets.append(
                 SubsetRegressions(
                     torch.tensor(shares, dtype=torch.float64),
-                    leave_out(columns_rows, alphas),
+                    leave_out(rows.center_columns(columns), alphas),
                 )
             )
         return cls(data, subsets)

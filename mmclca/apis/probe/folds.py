@@ -133,8 +133,8 @@ def out_of_fold(
     folds have the final setting.
 
     Ridge regressions of all folds follow from one fit with the penalty of all
-    images, see ``ridge.py``. With balanced class weights, which depend on the
-    training images, they are fitted in each fold.
+    images, see ``leave_out.py``. With balanced class weights, which depend on
+    the training images, they are fitted in each fold.
 
     Args:
         data (LabeledFeatures): Features, labels and groups.

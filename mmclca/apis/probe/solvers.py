@@ -16,6 +16,9 @@ from torch import Tensor
 
 from mmclca.utils.extras import require
 
+# rows or columns that are copied at once, to save memory
+MAX_CHUNK = 4096
+
 
 class LinearClassifier(NamedTuple):
     """Linear layer for class scores: weight (K, D) and bias (K,)."""
@@ -52,4 +55,6 @@ def logistic(features, one_hot, weights, alphas) -> list[LinearClassifier]:
 
 def weighted_mean(values: Tensor, weights: Tensor) -> Tensor:
     """Mean (D,) of rows (N, D) with weights (N, 1)."""
-    return (weights * values).sum(0) / weights.sum()
+    parts = zip(values.split(MAX_CHUNK), weights.split(MAX_CHUNK), strict=True)
+    sums = [(weight * value).sum(0) for value, weight in parts]
+    return torch.stack(sums).sum(0) / weights.sum()

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .classifiers import ProbeData, weigh_images
-from .ridge import solve_dual
+from .ridge import multiply_rows, solve_dual
 from .settings import ProbeSetting
 
 
@@ -27,9 +27,11 @@ class SubsetScores:
     @cached_property
     def grams(self) -> list[Tensor]:
         """Inner products of all rows (M, M), per feature subset."""
-        rows = self.data.rows.center()
-        parts = [rows.features[:, x] for x in self.data.feature_subsets]
-        return [part @ part.T for part in parts]
+        rows = self.data.rows
+        return [
+            multiply_rows(rows.center_columns(columns).features)
+            for columns in self.data.feature_subsets
+        ]
 
     def scores(
         self,

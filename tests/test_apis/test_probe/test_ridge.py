@@ -8,7 +8,14 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from mmclca.apis.probe import ClassifierSettings, LabeledFeatures, ridge
+from mmclca.apis.probe import (
+    ClassifierSettings,
+    LabeledFeatures,
+    classifiers,
+    leave_out,
+    ridge,
+    solvers,
+)
 from mmclca.apis.probe.classifiers import ProbeData
 from mmclca.apis.probe.fold_scores import prepare_fold_scores
 from mmclca.apis.probe.subset_scores import SubsetScores
@@ -53,14 +60,20 @@ def positions_without(number, *left_out):
     return torch.where(mask)[0]
 
 
-@pytest.mark.parametrize('by_residuals', [True, False])
+FORMS = (
+    leave_out.ResidualMatrices,
+    leave_out.RowMoments,
+    leave_out.InnerProducts,
+)
+
+
+@pytest.mark.parametrize('form', FORMS)
 @pytest.mark.parametrize(
     'number, width, size', [(12, 40, 1), (30, 31, 7), (40, 9, 11), (60, 4, 25)]
 )
-def test_leave_out_equals_explicit_fits(number, width, size, by_residuals):
-    """Once by residual matrices, once by moments, also in turn."""
+def test_leave_out_equals_explicit_fits(number, width, size, form):
+    """Also if rows are left out in turn."""
     rows = draw(number, width)
-    form = ridge.ResidualMatrices if by_residuals else ridge.RowMoments
     order = torch.randperm(number, generator=torch.Generator().manual_seed(1))
     first, second = order[:size], order[size : 2 * size]
     regressions = form.from_centered(rows.center(), ALPHAS)
@@ -79,24 +92,27 @@ def test_leave_out_equals_explicit_fits(number, width, size, by_residuals):
 @pytest.mark.parametrize(
     'number, width, form',
     [
-        (30, 10, ridge.ResidualMatrices),
-        (31, 10, ridge.RowMoments),
-        (12, 10, ridge.RowMoments),
-        (20, 20, ridge.ResidualMatrices),
+        (30, 10, leave_out.ResidualMatrices),
+        (31, 10, leave_out.RowMoments),
+        (20, 20, leave_out.ResidualMatrices),
+        (41, 20, leave_out.RowMoments),
+        (41, 50, leave_out.InnerProducts),
     ],
 )
 def test_leave_out_selects_the_smaller_form(number, width, form, monkeypatch):
-    if number < 30:
-        monkeypatch.setattr(ridge, 'MAX_RESIDUAL_ROWS', 11)
-    assert isinstance(ridge.leave_out(draw(number, width), ALPHAS), form)
+    monkeypatch.setattr(leave_out, 'MAX_RESIDUAL_ROWS', 40)
+    rows = draw(number, width).center()
+    assert isinstance(leave_out.leave_out(rows, ALPHAS), form)
 
 
-def test_single_precision_is_close_if_there_are_many_rows(monkeypatch):
-    rows = draw(60, 200)
-    exact = ridge.leave_out(rows, ALPHAS).scores(torch.arange(12))
-    monkeypatch.setattr(ridge, 'MAX_DOUBLE_ROWS', 59)
-    single = ridge.leave_out(rows, ALPHAS).scores(torch.arange(12))
-    assert single.dtype == torch.float32
+@pytest.mark.parametrize('form', FORMS)
+def test_single_precision_is_close_if_there_are_many_rows(form, monkeypatch):
+    rows = draw(60, 200).center()
+    exact = form.from_centered(rows, ALPHAS).scores(torch.arange(12))
+    monkeypatch.setattr(leave_out, 'MAX_DOUBLE_ROWS', 59)
+    monkeypatch.setattr(ridge, 'MAX_DOUBLE_PRODUCTS', 59)
+    rows = replace(rows, features=rows.features.float())
+    single = form.from_centered(rows, ALPHAS).scores(torch.arange(12))
     assert torch.allclose(single.double(), exact, atol=1e-3)
 
 
@@ -104,7 +120,9 @@ def test_single_precision_is_close_if_there_are_many_rows(monkeypatch):
 def test_equal_rows_get_the_mean_of_the_targets(width):
     same = torch.full((6, width), 2.0).double()
     rows = replace(draw(6, 4), features=same)
-    scores = ridge.leave_out(rows, ALPHAS).scores(torch.tensor([0]))
+    scores = leave_out.leave_out(rows.center(), ALPHAS).scores(
+        torch.tensor([0])
+    )
     mean = (rows.weights * rows.targets)[1:].sum(0) / rows.weights[1:].sum()
     assert torch.allclose(scores, mean.expand(3, 1, 3))
     (fitted,) = ridge.ridge(rows.features, rows.targets, rows.weights, [0.3])
@@ -137,6 +155,18 @@ def make_data(views, weights, has_subsets, groups=None):
     )
 
 
+@pytest.fixture(params=['few rows', 'many rows', 'long rows'])
+def rows_in_memory(request, monkeypatch):
+    """Use the form for few rows, many rows, or many rows of more features."""
+    if request.param != 'few rows':
+        monkeypatch.setattr(leave_out, 'MAX_RESIDUAL_ROWS', 20)
+    if request.param == 'many rows':
+        monkeypatch.setattr(ridge.WeightedRows, 'is_wide', False)
+    for module in (ridge, solvers):
+        monkeypatch.setattr(module, 'MAX_CHUNK', 9)
+
+
+@pytest.mark.usefixtures('rows_in_memory')
 @pytest.mark.parametrize('has_subsets', [False, True])
 @pytest.mark.parametrize('weights', [None, 'balanced'])
 @pytest.mark.parametrize('views, group', [(1, 1), (3, 1), (2, 2)])
@@ -195,6 +225,25 @@ def test_subset_scores_equal_a_fit_to_the_subset(views, weights):
     expected = [x.scores(data.features[test, 0]) for x in fitted]
     expected = torch.stack(expected)
     assert torch.allclose(scores, expected, rtol=0, atol=1e-8)
+
+
+@pytest.mark.usefixtures('rows_in_memory')
+@pytest.mark.parametrize('weights', [None, 'balanced'])
+def test_features_stay_in_single_precision_if_there_are_many(
+    weights, monkeypatch
+):
+    images = np.arange(0, 32, 3)
+    exact = make_data(2, weights, has_subsets=True)
+    monkeypatch.setattr(classifiers, 'MAX_DOUBLE_ROWS', 63)
+    data = make_data(2, weights, has_subsets=True)
+    assert exact.features.dtype == torch.float64
+    assert data.features.dtype == torch.float32
+    scores = prepare_fold_scores(data).scores(images)
+    expected = prepare_fold_scores(exact).scores(images)
+    assert torch.allclose(scores, expected, rtol=0, atol=1e-5)
+    (fitted,), (other,) = (x.fit(x.settings[-1:]) for x in (data, exact))
+    assert torch.allclose(fitted.weight, other.weight, rtol=0, atol=1e-5)
+    assert torch.allclose(fitted.bias, other.bias, rtol=0, atol=1e-5)
 
 
 def test_left_out_labels_do_not_matter():
