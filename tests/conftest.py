@@ -56,14 +56,18 @@ def attack(record_property):
 
 
 @pytest.fixture(scope='session', autouse=True)
-def process():
-    """Fill registries, and save time in threads and garbage collection."""
+def process(tmp_path_factory):
+    """Fill registries, and save time in threads and garbage collection.
+
+    Measured latencies are not kept for other runs.
+    """
     torch.set_num_threads(1)  # faster for tiny models
     register_all()
     quiet_loggers()
     gc.freeze()  # exclude imported modules
     gc.set_threshold(20_000, 20, 50)  # models create many objects
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv('TORCH_HOME', str(tmp_path_factory.mktemp('torch')))
         # 0.5 s for each dataset, with the objects of all earlier tests
         no_collection = SimpleNamespace(collect=lambda: None)
         patch.setattr('mmengine.dataset.base_dataset.gc', no_collection)

@@ -21,7 +21,12 @@ from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 from torch.utils.collect_env import get_nvidia_driver_version, run
 
-from mmclca.deployment import load_onnx, quantize, write_onnx
+from mmclca.deployment import (
+    load_onnx,
+    quantize,
+    write_onnx,
+    write_onnx_to_time,
+)
 from mmclca.models import fuse
 from mmclca.models.backbones.base import set_drop_path
 from mmclca.registry import MODELS
@@ -163,10 +168,15 @@ def onnx_step(
     ``int8`` quantizes matrix products with weights.
     """
     with TemporaryDirectory() as folder:
-        path = Path(folder, 'model.onnx')
-        write_onnx(model.eval(), (images.size(2), images.size(3)), path, {})
+        path, size = (
+            Path(folder, 'model.onnx'),
+            (images.size(2), images.size(3)),
+        )
         if int8:
+            write_onnx(model.eval(), size, path, {})
             quantize(path, path)
+        else:
+            write_onnx_to_time(model.eval(), size, path, len(images))
         return partial(load_onnx(path, setting.threads), images)
 
 

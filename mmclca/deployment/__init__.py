@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 
 from .int8 import quantize
-from .onnx_file import export_onnx, write_onnx
+from .onnx_file import export_onnx, write_onnx, write_onnx_to_time
 from .onnx_runtime import load_onnx, open_session
 from .photo_input import add_preprocessing, check_photo
 from .prediction_sets import describe_sets
@@ -30,5 +30,6 @@ __all__ = [
     'read_preprocessing',
     'store_in_8_bits',
     'write_onnx',
+    'write_onnx_to_time',
     'write_web_app',
 ]

@@ -59,14 +59,20 @@ def join_outputs(outputs: Tensor | tuple[Tensor, ...]) -> Tensor:
 
 @torch.no_grad()
 def classifier_program(
-    model: nn.Module, size: tuple[int, int]
+    model: nn.Module, size: tuple[int, int], batch: int | None = None
 ) -> ExportedProgram:
-    """Trace a classifier from normalized images to logits, for any batch.
+    """Trace a classifier from normalized images to logits.
 
     The program is fused (:func:`mmclca.models.backbones.fuse`); the model is
     left unchanged. Outputs are as for ``exported`` in :func:`check_logits`.
     In the program, ATS pads sequences to the token number of the stage, which
     does not change the logits.
+
+    Args:
+        model (nn.Module): Classifier in evaluation mode.
+        size (tuple[int, int]): Image height and width.
+        batch (int, optional): Fixed batch size, which is traced faster.
+            Defaults to None, any batch size.
 
     Raises:
         ImportError: If torch is older than 2.8.
@@ -74,10 +80,10 @@ def classifier_program(
     require_torch(
         COMPILES, 'export', 'training, test, predict and fit work without it'
     )
-    shapes = ({0: Dim('batch', min=1)},)
+    shapes = None if batch else ({0: Dim('batch', min=1)},)
     model = with_nearest(with_tensors(fuse(deepcopy(model))))
     program = torch.export.export(
-        model, (noise(2, size),), dynamic_shapes=shapes
+        model, (noise(batch or 2, size),), dynamic_shapes=shapes
     )
     for part in program.graph_module.modules():  # includes loop bodies
         for node in part.graph.nodes if isinstance(part, GraphModule) else ():

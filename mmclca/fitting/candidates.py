@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 from math import ceil
 from typing import Any, NamedTuple
 
-from mmclca.benchmark.timing import RUNTIMES, find_runtime, time_models
+from mmclca.benchmark.latency_table import look_up_or_time
+from mmclca.benchmark.timing import RUNTIMES, find_runtime
 from mmclca.evaluation.cost import count_config
 from mmclca.models import Variant
 
@@ -142,12 +143,12 @@ def _measure_latencies(
     """Yield each candidate with its latency instead of its GMACs.
 
     If the latency is expected to be far above the budget from that of another
-    candidate, it is not measured: exporting a network can take half a minute.
+    candidate, it is not measured: exporting a network takes seconds.
     """
     pace, busy = 0.0, ''  # milliseconds per GMACs
     for variant, gmacs, _ in costs:
         if pace * gmacs < SKIP_FACTOR * budget.amount:
-            times, busy = time_models(
+            times, busy = look_up_or_time(
                 {variant: models[variant]}, runtime, device
             )
             pace = times[variant] / gmacs

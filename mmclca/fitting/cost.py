@@ -5,10 +5,10 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
+from mmclca.benchmark.latency_table import look_up_or_time
 from mmclca.benchmark.timing import (
     RUNTIMES,
     find_runtime,
-    time_models,
     warn_if_torch_is_old,
 )
 from mmclca.errors import Error
@@ -45,13 +45,13 @@ def measure_latency(plan: Plan, cost: PhotoCost) -> PhotoCost:
         enumerate(_list_models(plan))
     )
     try:
-        times, busy = time_models(models, runtime, plan.device)
+        times, busy = look_up_or_time(models, runtime, plan.device)
     except (Error, ImportError) as error:
         if plan.options.runtime or runtime == 'pytorch':
             raise
         warn(f'latency is measured in PyTorch: {error}')
         runtime = 'pytorch'
-        times, busy = time_models(models, runtime, plan.device)
+        times, busy = look_up_or_time(models, runtime, plan.device)
     return replace(
         cost,
         ms=times[0],

@@ -95,7 +95,7 @@ def test_candidate_depends_on_pixels_and_budget(
     timed = []
     monkeypatch.setattr(
         candidates,
-        'time_models',
+        'look_up_or_time',
         lambda own, *where: timed.extend(own) or times(own, *where),
     )
     pretrained = PretrainedWeights(
