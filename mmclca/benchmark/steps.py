@@ -167,11 +167,9 @@ def onnx_step(
 
     ``int8`` quantizes matrix products with weights.
     """
+    size = images.size(2), images.size(3)
     with TemporaryDirectory() as folder:
-        path, size = (
-            Path(folder, 'model.onnx'),
-            (images.size(2), images.size(3)),
-        )
+        path = Path(folder, 'model.onnx')
         if int8:
             write_onnx(model.eval(), size, path, {})
             quantize(path, path)
