@@ -18,7 +18,7 @@ from rich.live import Live
 from torch import multiprocessing
 
 from mmclca.engine.runner import SafeRunner
-from mmclca.utils.events import LineEvent, StepEvent, get_parent
+from mmclca.utils.events import LineEvent, ProgressEvent, StepEvent, get_parent
 from mmclca.utils.messages import print_safe, printable, spinner
 
 # mmengine keeps named global instances and uses the newest one
@@ -74,7 +74,12 @@ class Log(TextIOBase):
         self.file.flush()
 
     def status(self, title: str) -> Live:
-        """Show a spinner, see :func:`mmclca.utils.messages.spinner`."""
+        """Show a spinner, see :func:`mmclca.utils.messages.spinner`.
+
+        A parent, if any, gets the title.
+        """
+        if self.parent:
+            self.parent.send(ProgressEvent(title, 0, seconds_left=None))
         return spinner(title, self.bars)
 
     @property

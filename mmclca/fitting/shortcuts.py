@@ -17,6 +17,7 @@ from mmclca.datasets.photos import LabeledImages
 from mmclca.datasets.photos.captures import Capture
 from mmclca.evaluation.conformal import Calibration
 from mmclca.evaluation.shortcut_probe import probe_cues, scale_columns
+from mmclca.utils.messages import track
 
 from .ignored_patches import read_ignored_patches
 from .pictures import upright
@@ -105,7 +106,9 @@ def probe_photos(
     Returns:
         list[Shortcut]: Without cues that are the same for all photos.
     """
-    borders = encode([read_border(path) for path in photos.paths])
+    borders = encode(
+        [read_border(path) for path in track(photos.paths, 'Shortcuts')]
+    )
     captures = [photos.captures.get(x, Capture()) for x in photos.paths]
     pairs = zip(photos.paths, captures, strict=True)
     file_cues = encode([read_file_cues(x, capture) for x, capture in pairs])

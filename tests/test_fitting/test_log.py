@@ -12,6 +12,7 @@ from mmengine.logging import MMLogger, print_log
 from mmclca.engine.hooks import ProgressHook, progress_hook
 from mmclca.fitting import log as fit_log
 from mmclca.fitting.log import Log, redirected_output
+from mmclca.utils.events import ProgressEvent
 from mmclca.utils.torch_versions import EXPORTS_LOOPS
 
 
@@ -50,6 +51,15 @@ def test_redirected_output_goes_to_the_log_of_a_fit(tmp_path, capsys):
     assert capsys.readouterr() == ('of fit\nafter it\n', '')
     text = (tmp_path / 'log.txt').read_text()
     assert text == 'from a library\nan error\nof fit\n'
+
+
+def test_status_sends_its_title_to_a_parent(monkeypatch):
+    events = []
+    parent = SimpleNamespace(send=events.append)
+    monkeypatch.setattr(fit_log, 'get_parent', lambda: parent)
+    with Log().status('Writing'):
+        pass
+    assert events == [ProgressEvent('Writing', 0, seconds_left=None)]
 
 
 def test_log_leaves_no_file_if_a_fit_is_refused(tmp_path):
