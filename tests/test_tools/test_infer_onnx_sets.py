@@ -25,10 +25,11 @@ PREPARATION = dict(
 
 
 def calibrate(number=60, unit='photo', groups=None):
-    generator = torch.Generator().manual_seed(0)
-    logits = 2 * torch.randn(number, 6, generator=generator)
-    probabilities = logits.softmax(1)
-    labels = torch.multinomial(probabilities, 1, generator=generator)[:, 0]
+    generator = np.random.default_rng(0)  # the same with any torch
+    logits = torch.from_numpy(1.5 * generator.standard_normal((number, 6)))
+    probabilities = logits.float().softmax(1)
+    bounds = probabilities.cumsum(1)[:, :-1]
+    labels = (bounds < torch.from_numpy(generator.random((number, 1)))).sum(1)
     groups = torch.arange(number) if groups is None else groups
     return Calibration(probabilities, labels, groups, unit)
 
