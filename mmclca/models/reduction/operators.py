@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Operators that ``torch.onnx.export`` does not have, in other operators.
+"""Operators that ``torch.onnx.export`` lacks or makes slow, in others.
 
 :func:`mmclca.export_onnx` translates the operators themselves.
 """
@@ -32,6 +32,15 @@ def first_not_below(rows: Tensor, values: Tensor) -> Tensor:
     if torch.onnx.is_in_onnx_export():
         return (rows.unsqueeze(1) < values.unsqueeze(2)).sum(dim=2)
     return torch.searchsorted(rows, values)
+
+
+def unit_length(x: Tensor, eps: float = 1e-12) -> Tensor:
+    """Divide vectors (..., C) by their lengths, or by ``eps`` if greater.
+
+    The values are those of ``torch.nn.functional.normalize``, which copies the
+    lengths to all channels in an exported model.
+    """
+    return x / x.norm(dim=-1, keepdim=True).clamp(min=eps)
 
 
 def euclidean(x: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .learned_counts import LearnedCount, LearnedCounts
-from .operators import stable_order
+from .operators import stable_order, unit_length
 from .tokens import Tokens
 from .trace import Merged, ranks, row_starts, rows_at, sum_into
 
@@ -26,7 +26,7 @@ def prune_and_merge(
         rank, x = ranks(score), tokens.after_prefix
         order = stable_order(score, descending=True)
         y = rows_at(x, row_starts(x) + order[:, :num_kept])
-        y = F.normalize(y, dim=-1, eps=TINY)
+        y = unit_length(y, eps=TINY)
         similarity = y[:, num_left:] @ y[:, :num_left].transpose(1, 2)
         best, partner = similarity.max(dim=-1)
         best = (best.clamp(min=0) if clamp else best).to(x)
@@ -41,7 +41,8 @@ def prune_and_merge(
         target, num_left, size=size, share=share
     )
     # without clamp, a size may be negative and has no logarithm
-    return reduced.replace(weight=reduced.weight.clamp(min=TINY))
+    weight = reduced.weight.clamp(min=TINY)
+    return reduced.replace(weight=weight, all_count=True)
 
 
 def get_decision(tokens: Tokens) -> Tensor:
@@ -102,7 +103,7 @@ def _merge(x, size, into, gone, clamp: bool) -> tuple[Tensor, Tensor]:
 
     Returns tokens (B, M, C), all in their places, and sizes (B, M).
     """
-    y = F.normalize(x.detach(), dim=-1, eps=TINY)
+    y = unit_length(x.detach(), eps=TINY)
     similarity = y @ y.transpose(1, 2)
     best, partner = similarity.masked_fill(~into[:, None], -torch.inf).max(
         dim=-1

@@ -37,6 +37,8 @@ class Tokens:
             1 for CLS; 2 for CLS and the distillation token. Defaults to 1.
         weight (Tensor, optional): Weight of each token as a key, (B, N). None:
             equal weights. 0: ignored, in averages too.
+        all_count (bool): Whether all weights are known to be above 0, which
+            makes averages faster. Defaults to False.
         num_cached (int): Tokens at the end that came from the cache, CLR
             tokens included.
         num_protected (int): Tokens at the end that the next reduction keeps.
@@ -53,6 +55,7 @@ class Tokens:
     features: Tensor
     num_prefix: int = field(default=1, kw_only=True)
     weight: Tensor | None = None
+    all_count: bool = field(default=False, kw_only=True)
     num_cached: int = 0
     num_protected: int = 0
     num_pooled: int = 0
@@ -102,10 +105,13 @@ class Tokens:
     def replace(self, **changes: Any) -> 'Tokens':
         """Return an instance with other values of some attributes.
 
+        With another ``weight``, ``all_count`` is False unless it is set.
         A subclass overrides this and :meth:`values`, because neither
         ``dataclasses.replace`` nor ``type(self)()`` compiles before torch 2.8.
         """
         values = self.values()
+        if 'weight' in changes:
+            values['all_count'] = False
         values.update(changes)
         return Tokens(**values)
 
@@ -115,6 +121,7 @@ class Tokens:
             features=self.features,
             num_prefix=self.num_prefix,
             weight=self.weight,
+            all_count=self.all_count,
             num_cached=self.num_cached,
             num_protected=self.num_protected,
             num_pooled=self.num_pooled,
@@ -192,11 +199,12 @@ class Tokens:
             share (Tensor, optional): Averaging weights, (B, N). Defaults to
                 None, ``size``.
         """
+        all_count = size is None and (self.weight is None or self.all_count)
         size = self.weights if size is None else size
         share = size if share is None else share
         merged = self.reduce(Merged.average(target, share, num_tokens))
         size = sum_into(target, size.unsqueeze(-1), num_tokens).squeeze(-1)
-        return merged.replace(weight=size)
+        return merged.replace(weight=size, all_count=all_count)
 
     def merge_after_prefix(self, target: Tensor, num_tokens: int, **weights):
         """Merge tokens after the prefix, see :meth:`merge`.
@@ -216,7 +224,7 @@ class Tokens:
         Padding and tokens masked in training are ignored.
         """
         x = self.features[:, start:end]
-        if self.weight is None:
+        if self.weight is None or self.all_count:
             return x.mean(dim=1, keepdim=True)
         counts = (self.weight[:, start:end] > 0).to(x.dtype).unsqueeze(-1)
         total = counts.sum(dim=1, keepdim=True).clamp(min=1)
@@ -249,6 +257,7 @@ class Tokens:
         return self.replace(
             features=torch.cat((self.features, x), dim=1),
             weight=weights,
+            all_count=weight > 0 and (self.weight is None or self.all_count),
             rotary=rotary,
             num_cached=self.num_cached + num_new * cached,
             trace=[*self.trace, Appended(num_new, cached)],

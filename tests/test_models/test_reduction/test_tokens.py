@@ -170,6 +170,22 @@ def test_average_and_deviation_ignore_zero_weights():
     assert masked.deviation(3).item() < 1e-3  # one token
 
 
+def test_average_counts_all_tokens_after_a_merge():
+    """As precisely as if each weight were compared with 0."""
+    x = torch.randn(2, 9, 4)
+    tokens = Tokens(x).merge(index(*[[0, 1, 1, 2, 3, 2, 4, 5, 5]] * 2), 6)
+    assert tokens.all_count
+    counted = tokens.replace(weight=tokens.weight)
+    assert not counted.all_count
+    for start in (0, 1):
+        assert torch.equal(tokens.average(start), counted.average(start))
+        assert torch.equal(tokens.deviation(start), counted.deviation(start))
+    assert tokens.append(x[:, :2]).all_count
+    padded = tokens.append(x[:, :2], weight=0.0)
+    assert not padded.all_count
+    assert torch.equal(padded.average(1), tokens.average(1))
+
+
 def test_unchanged_stage_is_in_the_trace():
     tokens = Tokens(torch.randn(2, 5, 3), num_cached=1, num_patches=4)
     same = tokens.unchanged()

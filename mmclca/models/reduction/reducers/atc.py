@@ -2,13 +2,12 @@
 from collections.abc import Sequence
 from typing import Literal
 
-import torch.nn.functional as F
-
 from mmclca.registry import MODELS
 from mmclca.utils.messages import check_choice
 
 from ..attention import Attended
 from ..linkage import LINKAGES, agglomerate
+from ..operators import unit_length
 from ..tokens import Tokens
 from .base import VIT_BASE, BackboneShape
 from .counted import CountedReducer
@@ -69,7 +68,6 @@ class ATC(CountedReducer):
             return tokens.unchanged()
         num_clusters = tokens.after_prefix.size(1) - num_removed
         metric = attended.k.mean(dim=1)[:, tokens.num_prefix :].detach()
-        metric = F.normalize(metric, dim=-1)
-        label = agglomerate(metric, num_clusters, self.linkage)
+        label = agglomerate(unit_length(metric), num_clusters, self.linkage)
         merged = tokens.merge_after_prefix(label, num_clusters)
         return merged if self.prop_attn else merged.replace(weight=None)
