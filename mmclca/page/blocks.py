@@ -22,11 +22,12 @@ PRIVACY = (
     'Photos stay on the computer that runs this page, and are deleted after '
     'two hours.'
 )
-# as many columns as fit, also on a phone; notes as dark as titles; columns
-# of the log are aligned
+# as many columns as fit, also on a phone; all similar photos; notes as dark as
+# titles; columns of the log are aligned
 CSS = (
     '.grid-container { grid-template-columns: '
     'repeat(auto-fill, minmax(130px, 1fr)) !important } '
+    '#similar .grid-wrap { min-height: 0; max-height: none } '
     '.gradio-container { --block-info-text-color: '
     'var(--block-title-text-color) } '
     '#log textarea { font-family: var(--font-mono) }'
