@@ -178,19 +178,19 @@ def calibrate(
     level: float,
     labels: Sequence[int] | None = None,
 ) -> SetRule:
-    """Calibrate prediction sets with the training photos of a model.
+    """Calibrate prediction sets with training photos.
 
     Args:
         model (str | Path): Model folder.
         classes (Sequence[str]): Its classes.
         level (float): Guaranteed share in percent.
-        labels (Sequence[int], optional): Labels of the classes that can
-            occur. Defaults to None: all.
+        labels (Sequence[int], optional): Classes that can occur. Defaults to
+            None: all.
 
     Raises:
         OSError: If a file cannot be read.
-        Error: If the level is out of range, or the model has too few photos
-            for it.
+        Error: If the level is not within 50 to 99, or the model has too few
+            photos for it.
     """
     check_number(*LEVELS, sure=level)
     if not is_fitted(model):

@@ -183,7 +183,7 @@ def _describe_pair(
 
 @dataclass(frozen=True)
 class ShortcutSection:
-    """Warnings of shortcuts with the same two extreme classes, and photos."""
+    """Warnings about the same two extreme classes, and photos."""
 
     warnings: list[str]
     groups: list[tuple[str, list[dict[str, Any]]]]

@@ -82,11 +82,11 @@ class Shortcut:
 
 @dataclass(frozen=True)
 class ShortcutsDescription:
-    """Warnings of shortcuts, if any, and the advice for all of them.
+    """Warnings about shortcuts, if any, and their advice.
 
     Args:
-        warnings (tuple[str, ...]): Accuracies of the probes.
-        remedies (Description): Advice, one line for each kind of shortcut.
+        warnings (tuple[str, ...]): Accuracy per probe.
+        remedies (Description): Advice, one line per kind.
     """
 
     warnings: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ class ShortcutsDescription:
 
 
 def describe_shortcuts(shortcuts: Sequence[Shortcut]) -> ShortcutsDescription:
-    """Describe shortcuts, and each piece of advice once."""
+    """Describe shortcuts, with equal advice once."""
     if not shortcuts:
         return ShortcutsDescription()
     remedies = dict.fromkeys(PROBES[x.source].remedy for x in shortcuts)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Photos of a plant that a visitor of the page identifies."""
+"""Photos of a plant, identified by a visitor."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ MIN_CLASSES = 2  # fewer chosen classes are none
 
 @dataclass(frozen=True)
 class SeenPlant:
-    """Classified photos of a plant, with their model.
+    """Classified photos of a plant.
 
     Args:
         model (LoadedModel): The model.
@@ -73,7 +73,7 @@ class SeenPlant:
 
 @dataclass(frozen=True)
 class PlantAnswer:
-    """Classes of a plant; texts are Markdown, and may be empty.
+    """Answer for a plant; texts are Markdown, and may be empty.
 
     Args:
         prediction (Prediction): Scores of the classes.
@@ -104,7 +104,7 @@ def describe_count(number: int) -> str:
 def describe_unknown(
     prediction: Prediction, threshold: Threshold | None, number: int = 1
 ) -> str:
-    """Describe photos of an unknown class, else return an empty text."""
+    """Describe photos flagged as unknown, else return an empty text."""
     if threshold is None or prediction.is_known in (None, True):
         return ''
     photos, score = 'This photo', 'Score'
