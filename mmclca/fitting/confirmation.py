@@ -66,9 +66,13 @@ def check_accuracy(previous: FitRecord, record: FitRecord) -> None:
     """Raise a :class:`ConfirmationError` if the accuracy has dropped too far.
 
     The accuracy of the linear probe may not fall below the previous 95%
-    interval.
+    interval. If only one record has an accuracy across days, those on the
+    same days are compared.
     """
     before, after = previous.estimate, record.estimate
+    if previous.is_across_days != record.is_across_days:
+        before = previous.same_days or before
+        after = record.same_days or after
     if before.low is None or after.accuracy is None:
         return
     if after.accuracy < before.low:

@@ -18,10 +18,10 @@ from .model_config import build_config
 from .plan import Plan
 from .probing import cross_validate_best
 from .record import FitRecord
-from .record_description import describe_record
+from .record_description import describe_record, name_tested
 from .record_parts import describe_variant, require_part
 from .spread_text import describe_coinciding, describe_spreads
-from .wording import Description, percent
+from .wording import Description, percent, plural
 
 
 def row(label: str, value: str) -> str:
@@ -108,17 +108,22 @@ def class_lines(
     previous: FitRecord, record: FitRecord, names: Sequence[str]
 ) -> Iterator[str]:
     """Compare a model before and after photos of classes were added."""
+    pair = previous, record
+    numbers = [len(x.photos.classes) for x in pair]
+    tested = [f' {name_tested(x)}' for x in pair]
+    is_alike = previous.is_across_days == record.is_across_days
+    if is_alike and all(x.is_representative for x in pair):
+        tested = ['', '']
     before, after = (
-        f'{percent(x.estimate.accuracy)} ({len(x.photos.classes)} classes)'
-        for x in (previous, record)
+        f'{percent(x.estimate.accuracy)}{where} ({number} classes)'
+        for x, where, number in zip(pair, tested, numbers, strict=True)
     )
-    numbers = (len(x.photos.classes) for x in (previous, record))
     yield row('Classes', ' -> '.join(map(str, numbers)))
     label = 'Added'
     for name in names:
         recall = record.estimate.per_class[name]
         count = previous.photos.counts.get(name, 0)
-        added = f'{recall.n} photos (previously {count})'
+        added = f'{plural(recall.n, "photo")} (previously {count})'
         yield row(label, f'{name}: {added}, recall {recall.describe()}')
         label = ''
     yield row('Accuracy', f'{after}, previously {before}')

@@ -124,7 +124,7 @@ def _describe_further_accuracies(record: FitRecord) -> Iterator[str]:
     """Describe accuracies other than the result, and for which photos."""
     probe, best = record.estimate, record.best
     if not record.is_representative:
-        yield f'{_name_tested(record)}: {best.describe().summary}'
+        yield f'{name_tested(record)}: {best.describe().summary}'
     if record.same_days:
         yield f'on the same days: {record.same_days.describe().summary}'
     if record.plants:
@@ -147,15 +147,16 @@ def _describe_plants(figures: PlantFigures) -> str:
     )
 
 
-def _name_tested(record: FitRecord) -> str:
-    """Name the photos of an accuracy that does not hold for others."""
+def name_tested(record: FitRecord) -> str:
+    """Name the photos on which the linear probe was tested."""
     untested = len(record.untested_classes)
     if untested:
         number = len(record.estimate.per_class)
         return f'on {number - untested} of {number} classes'
     if record.is_across_days:
         return 'on other days'
-    kinds = ' and '.join(f'{x.kind}s' for x in record.photos.coinciding)
+    coinciding = [f'{x.kind}s' for x in record.photos.coinciding]
+    kinds = ' and '.join(coinciding or ['days'])
     return f'on the same {kinds} only'
 
 

@@ -3,11 +3,12 @@
 
 import io
 import sys
+from dataclasses import replace
 
 import pytest
 
 from mmclca.fitting import FittedModel, confirmation
-from mmclca.fitting.accuracy_parts import Estimate
+from mmclca.fitting.accuracy_parts import Estimate, Measurement
 from mmclca.fitting.confirmation import ConfirmationError, check_accuracy
 from mmclca.fitting.record import FitRecord
 
@@ -41,6 +42,21 @@ def test_check_accuracy_asks_only_below_the_interval():
     check_accuracy(record_with(None), record_with(0.1))
     with pytest.raises(ConfirmationError, match='80.0% to 59.0%'):
         check_accuracy(previous, record_with(0.59))
+
+
+def test_check_accuracy_compares_the_same_days_if_days_were_added():
+    across = replace(
+        record_with(0.4, 0.2), same_days=Measurement(9, 0.78, 0.65, 0.9)
+    )
+    one_day = record_with(0.8, 0.6)
+    check_accuracy(one_day, across)
+    check_accuracy(across, record_with(0.7))
+    for before, after in (
+        (one_day, replace(across, same_days=Measurement(9, 0.5, 0.3, 0.7))),
+        (across, record_with(0.6)),
+    ):
+        with pytest.raises(ConfirmationError, match='would fall from'):
+            check_accuracy(before, after)
 
 
 class Terminal(io.StringIO):

@@ -6,16 +6,17 @@ from dataclasses import replace
 
 import pytest
 import report_folder
-from PIL import Image
+from PIL import ExifTags, Image
 from tiny_photos import write_weights
 
 import mmclca
 from mmclca.datasets.photos.spreads import Spread
 from mmclca.fitting.accuracy_parts import Measurement
-from mmclca.fitting.console_text import result_lines
+from mmclca.fitting.console_text import class_lines, result_lines
 from mmclca.fitting.record import FitRecord
 from mmclca.fitting.record_description import describe_record
 from mmclca.page.result import describe_result
+from mmclca.utils.files import read_rows
 
 ASH, FAGUS, *_ = report_folder.CLASSES
 ONE_DAY = Spread('day', 2, {FAGUS: '2023-07-14'}, [FAGUS], (1, 2))
@@ -45,6 +46,16 @@ def test_no_accuracy_is_shown_first_if_classes_and_days_coincide():
     assert '72.7' in second
 
 
+def make_across_days():
+    """Record with all classes tested on other days."""
+    record = make_record(DAYS, same_days=Measurement(12, 0.9, 0.6, 0.98))
+    facts = record.to_json()['probe']
+    for recall in facts['per_class'].values():
+        recall['recall'] = 0.7
+    content = json.loads(json.dumps(record.to_json() | dict(probe=facts)))
+    return FitRecord.from_json(content)
+
+
 @pytest.mark.parametrize(
     'changes', [{}, dict(test=Measurement(9, 0.8, 0.6, 0.9))]
 )
@@ -55,13 +66,7 @@ def test_accuracy_is_shown_first_if_days_allow_or_photos_are_held_out(changes):
 
 
 def test_accuracy_across_days_is_first_and_that_of_same_days_second():
-    record = make_record(DAYS, same_days=Measurement(12, 0.9, 0.6, 0.98))
-    facts = record.to_json()['probe']
-    for recall in facts['per_class'].values():
-        recall['recall'] = 0.7
-    content = json.loads(json.dumps(record.to_json() | dict(probe=facts)))
-    tested = FitRecord.from_json(content)
-    described = describe_record(tested)
+    described = describe_record(make_across_days())
     assert described.result.summary.startswith('72.7%')
     assert described.validity.lines == ('new photos taken on other days',)
     assert '90.0%' in described.further_accuracies[0]
@@ -82,30 +87,86 @@ def test_record_without_days_has_no_new_keys_and_keeps_others():
     assert FitRecord.from_json(written) == record
 
 
-@pytest.mark.slow
-def test_fit_tests_other_days_and_names_classes_of_one_day(tmp_path):
-    weights = write_weights(tmp_path)
-    options = dict(
-        weights=weights, probe_only=True, runtime='pytorch', budget='0.02GMACs'
-    )
+def write_dated(folder, label, days, in_exif=False):
+    """Write two photos per day in July, dated by name or by EXIF data."""
+    folder.mkdir(parents=True)
+    for i, day in enumerate([*days] * 2):
+        color = (80 * label, 20 * i, 255 - 60 * label)
+        exif, name = Image.Exif(), f'202307{day}_10111{i}.jpg'
+        if in_exif:
+            exif.get_ifd(ExifTags.IFD.Exif)[ExifTags.Base.DateTimeOriginal] = (
+                f'2023:07:{day} 10:11:12'
+            )
+            name = f'leaf{"abcdef"[i]}.jpg'
+        Image.new('RGB', (64, 64), color).save(folder / name, exif=exif)
+
+
+@pytest.fixture
+def dated(tmp_path):
+    """Folder of photos of three classes on three days, and options."""
     for label, name in enumerate(('ash', 'elm', 'fir')):
-        for i in range(6):
-            day = 14 + i % 3
-            path = tmp_path / f'photos/{name}/202307{day}_10111{i}.png'
-            path.parent.mkdir(parents=True, exist_ok=True)
-            color = (80 * label, 20 * i, 255 - 60 * label)
-            Image.new('RGB', (64, 64), color).save(path)
-    model = mmclca.fit(tmp_path / 'photos', tmp_path / 'model', **options)
+        write_dated(tmp_path / 'photos' / name, label, (14, 15, 16))
+    return tmp_path / 'photos', dict(
+        weights=write_weights(tmp_path),
+        probe_only=True,
+        runtime='pytorch',
+        budget='0.02GMACs',
+    )
+
+
+@pytest.mark.slow
+def test_fit_tests_other_days_and_names_classes_of_one_day(dated, tmp_path):
+    photos, options = dated
+    model = mmclca.fit(photos, tmp_path / 'model', **options)
     assert model.facts['same_days']['n'] == 18
     assert model.facts['probe']['folds'] == 3
     assert model.accuracy == model.facts['probe']['accuracy']
     table = (tmp_path / 'model/photographs.csv').read_text()
     assert '2023-07-16' in table
-    for path in (tmp_path / 'photos/fir').iterdir():
+    for path in (photos / 'fir').iterdir():
         path.rename(path.with_name(f'20230720_{path.name[9:]}'))
-    model = mmclca.fit(
-        tmp_path / 'photos', tmp_path / 'model', overwrite=True, **options
-    )
+    model = mmclca.fit(photos, tmp_path / 'model', overwrite=True, **options)
     assert model.accuracy is None
     assert model.facts['probe']['accuracy'] is not None
     assert 'same_days' not in model.facts
+
+
+@pytest.mark.slow
+def test_add_class_keeps_the_accuracy_across_days(dated, tmp_path, capsys):
+    photos, options = dated
+    model = mmclca.fit(photos, tmp_path / 'model', **options)
+    photos.rename(tmp_path / 'gone')
+    write_dated(tmp_path / 'oak', 3, (14, 15, 17))
+    model.add_class(tmp_path / 'oak', force=True)
+    assert model.facts['same_days']['n'] == 24
+    assert model.accuracy == model.facts['probe']['accuracy']
+    write_dated(tmp_path / 'yew', 4, (15, 16, 17), in_exif=True)
+    model.add_class(tmp_path / 'yew', force=True)
+    assert model.facts['same_days']['n'] == 30
+    assert model.accuracy is not None
+    (spread,) = model.facts['spreads']
+    assert (spread['kind'], spread['number']) == ('day', 4)
+    rows = read_rows(tmp_path / 'model/photographs.csv')
+    assert {row['day'] for row in rows if row['class'] == 'yew'} == {
+        *('2023-07-15', '2023-07-16', '2023-07-17')
+    }
+    capsys.readouterr()
+    write_dated(tmp_path / 'ivy', 5, (20,))
+    model.add_class(tmp_path / 'ivy', force=True)
+    assert model.accuracy is None
+    lines = capsys.readouterr().out.splitlines()
+    (line,) = [x for x in lines if x.startswith('Accuracy')]
+    assert 'on the same days only (6' in line and 'on other days (5' in line
+
+
+def test_compared_accuracies_name_their_days_only_if_they_differ():
+    across = make_across_days()
+    one_day = make_record(ONE_DAY)
+
+    def compare(previous, record):
+        return [*class_lines(previous, record, [ASH])][-1]
+
+    assert ' days' not in compare(across, across)
+    assert ' days' not in compare(make_record(), make_record())
+    assert compare(across, one_day).count(' days') == 2
+    assert compare(one_day, one_day).count('same days only') == 2

@@ -6,8 +6,11 @@ from pathlib import Path
 
 from .capture_dates import parse_names
 from .captures import Capture
+from .cells import TABLES
 from .labeled_images import LabeledImages, recognize_split
 from .spellings import normalize_name
+
+LISTS = '.txt', *TABLES
 
 
 def add_names(
@@ -21,7 +24,9 @@ def add_names(
             path.
     """
     source = Path(photos.source)
-    root = source if source.is_dir() else source.parent
+    # the photos of a model may be gone, and their folder with them
+    is_list = source.suffix.lower() in LISTS and not source.is_dir()
+    root = source.parent if is_list else source
     parts = [_split_path(path, root) for path in photos.paths]
     captures = {}
     for path, name, names, day in zip(

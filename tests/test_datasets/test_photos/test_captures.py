@@ -7,13 +7,14 @@ from io import BytesIO
 import pytest
 from PIL import Image
 
-from mmclca.datasets.photos import check_photos, read_photos
+from mmclca.datasets.photos import LabeledImages, check_photos, read_photos
 from mmclca.datasets.photos.capture_dates import (
     make_date,
     parse_exif_date,
     parse_name,
     parse_names,
 )
+from mmclca.datasets.photos.capture_names import add_names
 from mmclca.datasets.photos.captures import Capture, read_exif
 from mmclca.datasets.photos.spreads import compute_spread
 
@@ -142,6 +143,19 @@ def test_days_and_shared_folders_are_compared_with_classes(tmp_path):
     assert (day.kind, day.single) == ('day', dict(ash='2023-07-14'))
     assert (folder.kind, folder.single) == ('folder', dict(ash='north'))
     assert (day.coinciding, folder.coinciding) == (['ash'], [])
+
+
+def test_folders_are_below_the_source_if_it_is_gone(tmp_path):
+    (tmp_path / 'table.csv').touch()
+    for source in ('photos', 'gone.txt', 'table.csv'):
+        folder = tmp_path / 'photos' if source == 'photos' else tmp_path
+        images = LabeledImages.from_names(
+            [str(folder / 'ash/north/1.png'), '/new/ash/2.png'],
+            ['ash', 'ash'],
+            str(tmp_path / source),
+        )
+        captures = add_names(images, {}).values()
+        assert [x.folder for x in captures] == ['north', '']
 
 
 @pytest.mark.parametrize('place, number', [('plant', 4), ('site', 2)])
