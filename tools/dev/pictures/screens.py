@@ -193,6 +193,6 @@ PICTURES = dict(
     cam=cam,
     page=page,
     form=form,
-    web_app=partial(web_app, 1200, 800),
-    web_app_phone=partial(web_app, 360, 740),
+    web_app=partial(web_app, 1200, 920),
+    web_app_phone=partial(web_app, 360, 1080),
 )
