@@ -128,4 +128,7 @@ def describe_set(result: dict) -> str:
     joined = join_first(names, MAX_NAMES, ' or ')
     if result['sure_answer'] != BETWEEN.join(names):
         joined = f'{result["sure_answer"]} ({joined})'
-    return f'With {SURE}% guarantee: {escape_markdown(joined)}'
+    condition = 'With'
+    if result['known'] is False:  # nothing is guaranteed for other classes
+        condition = 'If it shows a known class, with'
+    return f'{condition} {SURE}% guarantee: {escape_markdown(joined)}'

@@ -107,14 +107,27 @@ def test_guarantee_is_for_one_photo_among_the_chosen_classes(
     assert identify(tab, photo, [0, 1]).answer.guarantee == ''
 
 
-def test_plant_is_unknown_by_the_mean_score(tab, photo, monkeypatch):
-    scores = []
-    for number in (0, 1):
-        monkeypatch.setattr(
-            tab.model.inferencer, 'threshold', Threshold('energy', 1e9, 'tiny')
-        )
-        shown = identify(tab, photo, [number])
-        scores.append(shown.answer.prediction.known_score)
+@pytest.fixture
+def flag_all(tab, monkeypatch):
+    """Flag all photos as unknown."""
+    threshold = Threshold('energy', 1e9, 'tiny')
+    monkeypatch.setattr(tab.model.inferencer, 'threshold', threshold)
+
+
+def test_guarantee_has_a_condition_if_the_class_may_be_unknown(
+    tab, photo, flag_all, monkeypatch
+):
+    monkeypatch.setattr(LoadedModel, 'find_rule', lambda *_: SetRule(95, 1.0))
+    answer = identify(tab, photo, [0]).answer
+    assert answer.guarantee.startswith('If it shows a known class')
+    assert answer.unknown in answer.verdict
+
+
+def test_plant_is_unknown_by_the_mean_score(tab, photo, flag_all):
+    scores = [
+        identify(tab, photo, [number]).answer.prediction.known_score
+        for number in (0, 1)
+    ]
     shown = identify(tab, photo, [0, 1])
     prediction = shown.answer.prediction
     assert prediction.known_score == pytest.approx(np.mean(scores))
