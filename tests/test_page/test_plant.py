@@ -1,6 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Several photos of a plant on the page, and classes that can occur."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -11,10 +13,13 @@ from tiny_model import write_tiny
 from tiny_run import CLASSES
 
 from mmclca.apis import TokenReductionInferencer
-from mmclca.apis.answers import Answers, SetRule
+from mmclca.apis.answers import Answers, SetRule, prepare_answers
 from mmclca.apis.plants import combine_results
+from mmclca.evaluation.calibration_file import write_calibration
+from mmclca.evaluation.conformal import Calibration
 from mmclca.evaluation.fusion import DEPENDENCE
 from mmclca.evaluation.open_set import Threshold
+from mmclca.fitting.fit_folder import FitFolder
 from mmclca.page import open_model
 
 pytest.importorskip('gradio', reason='extra demo: pip install gradio')
@@ -105,6 +110,25 @@ def test_guarantee_is_for_one_photo_among_the_chosen_classes(
     assert all(name in shown.answer.guarantee for name in TWO)
     assert CLASSES[1] not in shown.answer.guarantee
     assert identify(tab, photo, [0, 1]).answer.guarantee == ''
+
+
+def test_rule_for_chosen_classes_is_the_one_of_predict(tab, tmp_path):
+    (tmp_path / 'model.pth').touch()
+    (tmp_path / 'fit.json').write_text('{"final": "probe"}')
+    files = FitFolder(tmp_path)
+    model = replace(tab.model, files=files)
+    assert model.find_rule(None) is None  # a model of an earlier version
+    generator = torch.Generator().manual_seed(0)
+    probabilities = torch.rand(60, 4, generator=generator).softmax(1)
+    labels = torch.arange(60) % 4
+    write_calibration(
+        files.cv_probabilities,
+        Calibration(probabilities, labels, torch.arange(60)),
+    )
+    (tmp_path / 'here.txt').write_text('\n'.join(TWO))
+    predict = prepare_answers(tmp_path, CLASSES, tmp_path / 'here.txt', 95)
+    assert model.find_rule([0, 2]) == predict.rule
+    assert model.find_rule(None) != predict.rule
 
 
 @pytest.fixture
