@@ -27,7 +27,10 @@ def add_names(
     # the photos of a model may be gone, and their folder with them
     is_list = source.suffix.lower() in LISTS and not source.is_dir()
     root = source.parent if is_list else source
-    parts = [_split_path(path, root) for path in photos.paths]
+    parts = [
+        _split_path(path, root, name)
+        for path, name in zip(photos.paths, photos.names, strict=True)
+    ]
     captures = {}
     for path, name, names, day in zip(
         photos.paths, photos.names, parts, parse_names(parts), strict=True
@@ -41,11 +44,17 @@ def add_names(
     return captures
 
 
-def _split_path(path: str, root: Path) -> tuple[str, ...]:
-    """Return the names of folders and file below a folder."""
+def _split_path(path: str, root: Path, name: str | None) -> tuple[str, ...]:
+    """Return the names of folders and file below a folder.
+
+    For a file elsewhere, such as one added to a model, it is the folder named
+    as the class; without such a folder, return the file name alone.
+    """
     if Path(path).is_relative_to(root):
         return Path(path).relative_to(root).parts
-    return (Path(path).name,)
+    parts = Path(path).parts
+    starts = [i for i, x in enumerate(parts[:-1]) if normalize_name(x) == name]
+    return parts[starts[-1] :] if starts else parts[-1:]
 
 
 def _drop_class(folders: Iterable[str], name: str | None) -> list[str]:

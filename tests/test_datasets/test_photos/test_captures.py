@@ -145,17 +145,22 @@ def test_days_and_shared_folders_are_compared_with_classes(tmp_path):
     assert (day.coinciding, folder.coinciding) == (['ash'], [])
 
 
-def test_folders_are_below_the_source_if_it_is_gone(tmp_path):
+def test_folders_are_those_below_the_source_or_the_class(tmp_path):
     (tmp_path / 'table.csv').touch()
     for source in ('photos', 'gone.txt', 'table.csv'):
         folder = tmp_path / 'photos' if source == 'photos' else tmp_path
         images = LabeledImages.from_names(
-            [str(folder / 'ash/north/1.png'), '/new/ash/2.png'],
-            ['ash', 'ash'],
+            [
+                str(folder / 'ash/north/1.png'),
+                '/new/ash/2.png',
+                '/new/ash/south/3.png',
+                '/new/leaves/south/4.png',
+            ],
+            ['ash'] * 4,
             str(tmp_path / source),
         )
         captures = add_names(images, {}).values()
-        assert [x.folder for x in captures] == ['north', '']
+        assert [x.folder for x in captures] == ['north', '', 'south', '']
 
 
 @pytest.mark.parametrize('place, number', [('plant', 4), ('site', 2)])
