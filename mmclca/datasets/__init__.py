@@ -1,26 +1,29 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from importlib import import_module
 
-__all__ = [
-    'CacheImages',
-    'ClassFolders',
-    'ClampedBatchSampler',
-    'CoarseCIFAR100',
-    'CoarseDataset',
-    'INaturalist',
-    'ImageNetV2',
-    'LoadPhoto',
-    'MinLengthSampler',
-    'RepeatAugSampler',
-    'UltraFGVC',
-    'match_by_name',
-]
+# lazy, because photos are checked before torch is imported
+MODULES = dict(
+    CacheImages='image_cache',
+    ClassFolders='class_folders',
+    ClampedBatchSampler='samplers',
+    CoarseCIFAR100='levels',
+    CoarseDataset='levels',
+    INaturalist='levels',
+    ImageNetV2='class_folders',
+    LoadPhoto='load_photo',
+    MinLengthSampler='samplers',
+    RepeatAugSampler='samplers',
+    UltraFGVC='ultra_fgvc',
+    match_by_name='batches',
+)
+__all__ = [*MODULES]
 
 
 def __getattr__(name: str):
-    # lazy, because photos are checked before torch is imported
-    if name in __all__:
-        return getattr(import_module('mmclca.datasets.registered'), name)
+    if name in MODULES:
+        import_module('mmclca.datasets.registered')
+        module = import_module(f'mmclca.datasets.{MODULES[name]}')
+        return getattr(module, name)
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
 
 

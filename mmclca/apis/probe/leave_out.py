@@ -21,7 +21,7 @@ and Influence in Regression (1982), section 3.6, for blocks):
 
 Without rows a, the residual matrix of the other rows is their Schur
 complement R - R_.a R_aa^-1 R_a., so rows can be left out in turn. One inverse
-replaces the fits of all folds.
+replaces the fits in all folds.
 """
 
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ MAX_RESIDUAL_ROWS, MAX_ROWS_PER_FEATURE = 10000, 3
 class LeaveOut(Protocol):
     """Ridge regressions with several penalties on the same rows.
 
-    The penalty is alpha times the mean squared distance of all rows from
+    The penalty is alpha times the mean squared distance from all rows to
     their mean, also after rows were left out.
     """
 

@@ -41,9 +41,9 @@ class ViewFeatures:
 
     Args:
         inferencer (TokenReductionInferencer): The model.
-        caches (dict[PhotoView, FeatureCache]): Cache of each view.
+        caches (dict[PhotoView, FeatureCache]): Cache per view.
         photo_files (PhotoFiles): SHA-256 by path, if known, and whether to
-            open each file. Features of closed files must be in the caches.
+            open each file. Closed files must be in the caches.
         batch_size (int): Images per batch.
     """
 
@@ -55,7 +55,7 @@ class ViewFeatures:
     def extract(
         self, paths: Sequence[str | PathLike], views: Sequence[PhotoView]
     ) -> Outputs:
-        """Return the features (N, V, D) of some views.
+        """Return the features (N, V, D) for some views.
 
         Missing features are computed, with a progress bar, and cached after
         each batch.
@@ -65,8 +65,8 @@ class ViewFeatures:
             views (Sequence[PhotoView]): V keys of the caches.
 
         Returns:
-            tuple[Tensor, dict[int, str]]: Features of the readable images, and
-            the reason for each unreadable image by position.
+            tuple[Tensor, dict[int, str]]: Features per readable image, and the
+            reason for each unreadable image by position.
 
         Raises:
             Error: If no image is readable, features are not finite, or a file
@@ -86,7 +86,7 @@ class ViewFeatures:
         return features.unflatten(0, (-1, len(views))), unread
 
     def measure_share(self, paths: Sequence[str | PathLike]) -> float:
-        """Return the cached share of the features of images, 0 to 1."""
+        """Return the share of features that are cached, 0 to 1."""
         images = self._find_digests(paths)
         is_cached = [
             image.digest in cache
@@ -129,7 +129,7 @@ class ViewFeatures:
                 f'features of {len(closed)} images are missing, such as '
                 f'{closed[0]}; run fit again with `overwrite=True`'
             )
-        # their features would be stored under the digest of another content
+        # their features would be stored under the digest for other content
         changed = [x for x in paths if self.photo_files.is_changed(x)]
         if changed:
             raise Error(
@@ -141,7 +141,7 @@ class ViewFeatures:
     def _complete(
         self, images: list[ImageFile], batch: list[int], view: PhotoView
     ) -> dict[int, str]:
-        """Cache the features of a batch of positions.
+        """Cache the features for a batch, given by positions.
 
         Return the reasons for unreadable images by position.
         """

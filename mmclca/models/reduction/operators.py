@@ -37,7 +37,7 @@ def first_not_below(rows: Tensor, values: Tensor) -> Tensor:
 def unit_length(x: Tensor, eps: float = 1e-12) -> Tensor:
     """Divide vectors (..., C) by their lengths, or by ``eps`` if greater.
 
-    The values are those of ``torch.nn.functional.normalize``, which copies the
+    The values equal ``torch.nn.functional.normalize``, which copies the
     lengths to all channels in an exported model.
     """
     return x / x.norm(dim=-1, keepdim=True).clamp(min=eps)
