@@ -58,7 +58,7 @@ class DecoderLayer(TransformerEncoderLayer):
 
     Densely interconnected decoding: `Masked Image Residual Learning for
     Scaling Deeper Vision Transformers`, section 3.1, equation 8. The norms of
-    queries and memory are those of the public code.
+    queries and memory follow the public code.
     """
 
     def __init__(self, embed_dims, num_heads, hidden, norm_cfg, reads: bool):

@@ -33,7 +33,7 @@ def match_both_ways(
     If ``bidirectional``, half of the merges go from the second set, merged
     tokens included, to the rest of the first set. Returns the new positions of
     both sets, (B, I) and (B, J): the remaining tokens of the first set in
-    order, then those of the second set, best pairs first.
+    order, then the second set, best pairs first.
     """
     num_first, num_second = score.shape[1:]
     forth = num_merged // 2 if bidirectional else num_merged
