@@ -1,8 +1,12 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from contextlib import nullcontext
+
 import pytest
 import torch
 import torch.nn.functional as F
 from process_state import compiling
+from scipy.cluster import hierarchy
+from scipy.spatial.distance import squareform
 
 from mmclca.models.reduction.linkage import LINKAGES, agglomerate
 
@@ -62,6 +66,30 @@ def test_compiled_clusters_equal_eager_ones(linkage, monkeypatch):
         with compiling():
             found = agglomerate(metric, num_clusters, linkage)
         assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize('linkage', LINKAGES)
+@pytest.mark.parametrize('compiled', [False, True])
+def test_clusters_equal_cut_tree_of_scipy(linkage, compiled, monkeypatch):
+    monkeypatch.setattr(torch, 'while_loop', while_loop, raising=False)
+    for num_tokens in (3, 49, 98):
+        metric = metrics(4, num_tokens)
+        trees = [build_tree(rows, linkage) for rows in metric]
+        for num_clusters in {1, 2, num_tokens // 4 + 1, num_tokens // 2 + 1}:
+            with compiling() if compiled else nullcontext():
+                labels = agglomerate(metric, num_clusters, linkage)
+            for row, tree in zip(labels, trees, strict=True):
+                cut = hierarchy.cut_tree(tree, num_clusters)[:, 0]
+                expected = torch.from_numpy(cut)
+                same = row[:, None] == row
+                assert torch.equal(same, expected[:, None] == expected)
+
+
+def build_tree(rows, linkage):
+    distance = (1 - rows @ rows.T).clamp(min=0).fill_diagonal_(0)
+    return hierarchy.linkage(
+        squareform(distance.numpy(), checks=False), linkage
+    )
 
 
 @pytest.mark.parametrize('linkage', LINKAGES)
