@@ -182,7 +182,8 @@ def test_folder(args):
     with model_files.quiet():
         from mmclca.fitting.sorted_folder import measure_sorted_folder
         from mmclca.fitting.sorted_folder_text import folder_test_lines
-    test = measure_sorted_folder(args.config, args.checkpoint[0])
+    with model_files.quiet():
+        test = measure_sorted_folder(args.config, args.checkpoint[0])
     for line in folder_test_lines(test):
         print_safe(line)
     if args.out:
