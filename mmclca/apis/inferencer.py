@@ -17,6 +17,7 @@ from mmclca.datasets.batches import Batch, Preparation, batches, read_image
 from mmclca.datasets.image_files import find_images
 from mmclca.errors import Error
 from mmclca.evaluation.open_set import (
+    SIMILARITIES,
     read_threshold,
     recording_scores,
     set_known,
@@ -174,7 +175,11 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         return self.postprocess(samples, None, return_datasamples)
 
     def stream(
-        self, inputs, batch_size: int = 32, return_tokens: bool = False
+        self,
+        inputs,
+        batch_size: int = 32,
+        return_tokens: bool = False,
+        references: torch.Tensor | None = None,
     ) -> Iterator[dict]:
         """Yield the result of each image as soon as its batch is classified.
 
@@ -184,12 +189,17 @@ class TokenReductionInferencer(ImageClassificationInferencer):
             inputs: See :meth:`__call__`.
             batch_size (int): Images per batch. Defaults to 32.
             return_tokens (bool): See :meth:`__call__`. Defaults to False.
+            references (torch.Tensor, optional): Positions (R,) among the
+                training images stored in the head. Adds ``similarities`` (R,),
+                the cosine similarities to them. Defaults to None.
 
         Yields:
             dict: The result of one image.
         """
         sources = find_images(inputs)
-        for sample in self._samples(sources, batch_size, return_tokens):
+        for sample in self._samples(
+            sources, batch_size, return_tokens, references
+        ):
             yield self._result(sample)
 
     def _init_pipeline(self, cfg: Config) -> Preparation:
@@ -197,7 +207,11 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         return Preparation(cfg)
 
     def _samples(
-        self, sources: list, batch_size: int, return_tokens: bool = False
+        self,
+        sources: list,
+        batch_size: int,
+        return_tokens: bool = False,
+        references: torch.Tensor | None = None,
     ) -> Iterator[DataSample]:
         """Yield predictions, with ``error`` for an unreadable image."""
         if return_tokens:
@@ -206,7 +220,7 @@ class TokenReductionInferencer(ImageClassificationInferencer):
             read = iter(())
             if batch.images is not None:
                 data = dict(inputs=batch.images, data_samples=batch.samples)
-                read = iter(self._predict(data, return_tokens))
+                read = iter(self._predict(data, return_tokens, references))
             for position in batch.positions:
                 source = sources[position]
                 name = source if isinstance(source, str) else position
@@ -248,10 +262,16 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         return self._predict(data, return_tokens)
 
     @torch.no_grad()
-    def _predict(self, data: dict, return_tokens: bool) -> list[DataSample]:
+    def _predict(
+        self,
+        data: dict,
+        return_tokens: bool,
+        references: torch.Tensor | None = None,
+    ) -> list[DataSample]:
         """Classify preprocessed images."""
+        head = self.model.head
         names = () if self.threshold is None else (self.threshold.score,)
-        with recording_scores(self.model.head, names) as recorded:
+        with recording_scores(head, names, references) as recorded:
             if return_tokens:
                 samples = predict_with_statistics(self.model, self._macs, data)
             else:
@@ -259,6 +279,10 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         check_finite(torch.stack([sample.pred_score for sample in samples]))
         if self.threshold is not None:
             set_known(samples, recorded[0], self.threshold)
+        if references is not None:
+            rows = recorded[0][SIMILARITIES].numpy()
+            for sample, row in zip(samples, rows, strict=True):
+                sample.set_field(row, SIMILARITIES)
         return samples
 
     def postprocess(
@@ -278,7 +302,7 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         (result,) = super().postprocess([sample], None)
         for name in ('known', 'known_score'):
             result[name] = sample.get(name)
-        for name in TOKEN_STATISTICS:
+        for name in (*TOKEN_STATISTICS, SIMILARITIES):
             if name in sample:
                 result[name] = sample.get(name)
         return dict(image=sample.image) | result

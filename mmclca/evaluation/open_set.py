@@ -54,6 +54,7 @@ def energy(logits: Tensor, temperature: float = 1.0) -> Tensor:
 # scores computed from logits
 SCORES = dict(max_softmax=max_softmax, energy=energy)
 NEAREST = 'nearest'  # from NearestHead.nearest
+SIMILARITIES = 'similarities'  # from NearestHead.similarities
 
 
 def list_scores(head: nn.Module) -> tuple[str, ...]:
@@ -270,12 +271,20 @@ def read_threshold(path: str | PathLike, model: BaseModel) -> Threshold:
 
 @contextmanager
 def recording_scores(
-    head: nn.Module, names: Sequence[str]
+    head: nn.Module, names: Sequence[str], references: Tensor | None = None
 ) -> Iterator[list[dict[str, Tensor]]]:
     """Record the named scores in each forward pass of a head.
 
-    Yields a list with a dict per pass: scores (B,) by name, see
-    :func:`list_scores`.
+    Args:
+        head (nn.Module): The head.
+        names (Sequence[str]): Names, see :func:`list_scores`.
+        references (Tensor, optional): Positions of the R references of a
+            :class:`NearestHead` with which images are compared. Defaults to
+            None: no reference.
+
+    Yields:
+        list[dict[str, Tensor]]: A dict per pass: scores (B,) by name, and
+        ``similarities`` (B, R) to the references.
     """
     recorded: list[dict[str, Tensor]] = []
 
@@ -286,7 +295,11 @@ def recording_scores(
 
     def record(_, inputs: tuple, logits: Tensor) -> None:
         (feats,) = inputs
-        recorded.append({name: score(name, feats, logits) for name in names})
+        scores = {name: score(name, feats, logits) for name in names}
+        if references is not None:
+            similarities = head.similarities(feats, references)
+            scores[SIMILARITIES] = similarities.cpu()
+        recorded.append(scores)
 
     with head.register_forward_hook(record):
         yield recorded

@@ -2,22 +2,28 @@
 """Warn if new photos differ from the training photos of a model."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.checkpoints.model_folder import ModelFolder
 from mmclca.errors import Error
 from mmclca.evaluation.calibration_file import read_calibration
-from mmclca.evaluation.open_set import NEAREST
-from mmclca.evaluation.shift import ScoredPhotos, estimate_shift_p_value
-from mmclca.models.heads import NearestHead, nearest_of_other_groups
+from mmclca.evaluation.open_set import NEAREST, SIMILARITIES
+from mmclca.evaluation.shift import (
+    References,
+    ScoredPhotos,
+    estimate_shift_p_value,
+)
+from mmclca.models.heads import NearestHead
 
 MIN_PHOTOS = 10
 LEVEL = 0.05  # largest p-value of a warning
-MAX_COMPARED = 1000  # random training photos, if there are more
+MAX_COMPARED = 1000  # training photos, if there are more
 
 
 def describe_shift(
@@ -48,9 +54,31 @@ def describe_shift(
     if p_value is None or p_value >= LEVEL:
         return ''
     bound = next((x for x in (0.001, 0.01) if p_value < x), None)
-    written = f'p < {bound}' if bound else f'p = {p_value:.2f}'
+    written = f'p < {bound}' if bound else f'p = {p_value:.2g}'
     difference = f'These photos differ from the training photos ({written})'
     return f'{difference}: {consequence}'
+
+
+def choose_references(inferencer: TokenReductionInferencer) -> Tensor | None:
+    """Choose the training photos with which new photos are compared.
+
+    Args:
+        inferencer (TokenReductionInferencer): A loaded model.
+
+    Returns:
+        Tensor | None: Positions (R,), evenly spaced if there are more than
+        ``MAX_COMPARED``; None for a model without similarities.
+    """
+    threshold, head = inferencer.threshold, inferencer.model.head
+    if (
+        threshold is None
+        or threshold.score != NEAREST
+        or not isinstance(head, NearestHead)
+    ):
+        return None
+    number = len(head.references)
+    compared = min(number, MAX_COMPARED)
+    return torch.linspace(0, number - 1, compared).round().long()
 
 
 def compare_with_training(
@@ -71,7 +99,7 @@ def compare_with_training(
     Raises:
         Error: If the scores of the training photos cannot be read.
     """
-    threshold, head = inferencer.threshold, inferencer.model.head
+    positions = choose_references(inferencer)
     distinct = {
         (result['known_score'], result['pred_score']): result
         for result in results
@@ -79,49 +107,95 @@ def compare_with_training(
     }
     if (
         len(distinct) < MIN_PHOTOS
-        or threshold is None
-        or threshold.score != NEAREST
-        or not isinstance(head, NearestHead)
+        or positions is None
         or folder.read_record().get('final') == 'trained'
     ):
         return None
-    new = ScoredPhotos(
-        torch.from_numpy(
-            np.stack([x['pred_scores'] for x in distinct.values()])
-        ),
-        torch.tensor([similarity for similarity, _ in distinct]),
+    stacked = {
+        name: torch.from_numpy(np.stack([x[name] for x in distinct.values()]))
+        for name in ('pred_scores', SIMILARITIES)
+    }
+    is_possible = ~stacked['pred_scores'].isnan().any(0)
+    training = read_training(folder, inferencer, positions)
+    is_compared = is_possible[training.references.labels]
+    return training.select(is_compared, is_possible).compare(
+        stacked['pred_scores'].nan_to_num(-1).argmax(1),
+        stacked[SIMILARITIES][:, is_compared],
     )
-    training = score_training_photos(folder, head, new)
-    return estimate_shift_p_value(training, new)
 
 
-def score_training_photos(
-    folder: ModelFolder, head: NearestHead, new: ScoredPhotos
-) -> ScoredPhotos:
-    """Score the training photos, of the same classes, as if they were new.
+@dataclass(frozen=True)
+class TrainingPhotos:
+    """Training photos of a model, for a comparison.
+
+    Args:
+        references (References): Their labels and groups.
+        features (Tensor): Unit-length features (T, D).
+        probabilities (Tensor): Cross-validated class probabilities (T, K),
+            NaN for photos that were not tested.
+    """
+
+    references: References
+    features: Tensor
+    probabilities: Tensor
+
+    def select(self, photos: Tensor, classes: Tensor) -> 'TrainingPhotos':
+        """Select photos, and the classes that can occur, by masks."""
+        references = self.references
+        return TrainingPhotos(
+            References(references.labels[photos], references.groups[photos]),
+            self.features[photos],
+            self.probabilities[photos].masked_fill(~classes, torch.nan),
+        )
+
+    def compare(self, predicted: Tensor, similarities: Tensor) -> float:
+        """Return the p-value for new photos.
+
+        Args:
+            predicted (Tensor): Predicted labels of new photos (N,).
+            similarities (Tensor): Cosine similarities (N, T).
+        """
+        scores = self.references.score_training(
+            self.features @ self.features.T
+        )
+        is_tested = ~self.probabilities.isnan().all(1)
+        tested = self.probabilities[is_tested].nan_to_num(-1)
+        return estimate_shift_p_value(
+            ScoredPhotos(tested.argmax(1), scores[is_tested]),
+            ScoredPhotos(
+                predicted, self.references.score_new(similarities, predicted)
+            ),
+        )
+
+
+def read_training(
+    folder: ModelFolder,
+    inferencer: TokenReductionInferencer,
+    positions: Tensor,
+) -> TrainingPhotos:
+    """Read training photos of a model.
+
+    Args:
+        folder (ModelFolder): Model folder.
+        inferencer (TokenReductionInferencer): Its loaded model.
+        positions (Tensor): Positions of the training photos (T,).
 
     Raises:
         Error: If the stored probabilities are missing, damaged or of an
             earlier version.
     """
-    is_possible = ~new.probabilities.isnan().any(0)
-    calibration = read_calibration(folder, len(is_possible))
-    if len(calibration.labels) != len(head.references):
+    calibration = read_calibration(folder, len(inferencer.classes))
+    references = inferencer.model.head.references
+    if len(calibration.labels) != len(references):
         raise Error(
             f'{folder.cv_probabilities} has {len(calibration.labels)} photos, '
-            f'but model.pth {len(head.references)}; fit again with '
+            f'but model.pth {len(references)}; fit again with '
             '`overwrite=True`'
         )
-    is_tested = ~calibration.probabilities.isnan().any(1)
-    compared = torch.where(is_tested & is_possible[calibration.labels])[0]
-    if len(compared) > MAX_COMPARED:
-        generator = torch.Generator().manual_seed(0)
-        order = torch.randperm(len(compared), generator=generator)
-        compared = compared[order[:MAX_COMPARED]]
-    probabilities = calibration.probabilities[compared].clone()
-    probabilities[:, ~is_possible] = torch.nan
-    references = head.references.cpu()
-    return ScoredPhotos(
-        probabilities,
-        nearest_of_other_groups(references, calibration.groups, compared),
+    return TrainingPhotos(
+        References(
+            calibration.labels[positions], calibration.groups[positions]
+        ),
+        references.cpu()[positions],
+        calibration.probabilities[positions],
     )

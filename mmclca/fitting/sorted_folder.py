@@ -22,7 +22,7 @@ from mmclca.utils.spreadsheets import write_spreadsheet
 
 from .accuracy_parts import ClassRecall, Measurement
 from .fit_folder import FitFolder
-from .new_photos import describe_shift
+from .new_photos import choose_references, describe_shift
 from .record import FitRecord
 
 COLUMNS = ('image', 'class', 'correct', 'pred_class', 'pred_score', 'known')
@@ -233,7 +233,9 @@ def classify_sorted(
         Error: After the last photo, if none could be read.
     """
     digests = files.read_used_digests()
-    results = inferencer.stream(photos.paths, batch_size)
+    results = inferencer.stream(
+        photos.paths, batch_size, references=choose_references(inferencer)
+    )
     any_readable = False
     for path, label, result in zip(
         photos.paths, photos.labels, results, strict=True

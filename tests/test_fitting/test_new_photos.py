@@ -6,17 +6,14 @@ import shutil
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.checkpoints import checksums
-from mmclca.checkpoints.model_folder import ModelFolder
-from mmclca.evaluation.shift import ScoredPhotos
 from mmclca.fitting import new_photos
 
-DIFFER = 'differ from the training photos (p < 0.0'
+DIFFER = 'differ from the training photos (p '
 
 
 @pytest.fixture
@@ -90,17 +87,56 @@ def test_folder_of_an_earlier_version_needs_a_new_fit(
     assert 'not compared' in printed and 'fit again' in printed
 
 
-def test_training_photos_have_the_classes_that_can_occur(copy, monkeypatch):
+def test_only_classes_that_can_occur_are_compared(
+    copy, noise, tmp_path, run, capsys, monkeypatch
+):
+    compared = []
+    monkeypatch.setattr(
+        new_photos,
+        'estimate_shift_p_value',
+        lambda *photos: compared.append(photos) or 0.5,
+    )
+    classes = tmp_path / 'classes.txt'
+    classes.write_text('\n'.join(copy.classes[:2]))
+    run('predict', copy.folder, noise(copy.classes, 4), '--among', classes)
+    ((training, new),) = compared
+    assert len(training.scores) == 2 * 4  # two classes
+    assert (training.scores < 5).all()  # none is its own neighbor
+    assert {*training.predicted.tolist()} <= {0, 1}
+    assert {*new.predicted.tolist()} <= {0, 1}
+
+
+def test_chosen_references_are_spread_over_all_if_there_are_many(
+    copy, noise, run, capsys, monkeypatch
+):
     inferencer = TokenReductionInferencer(copy.folder)
-    head, folder = inferencer.model.head, ModelFolder(copy.folder)
-    possible = torch.full((1, len(copy.classes)), 0.5)
-    possible[:, 2:] = torch.nan
-    new = ScoredPhotos(possible, torch.ones(1))
-    scored = new_photos.score_training_photos(folder, head, new)
-    assert len(scored.similarities) == 2 * 4  # two classes
-    assert (scored.similarities < 1).all()
-    assert scored.probabilities.isnan()[:, 2:].all()
-    assert not scored.probabilities.isnan()[:, :2].any()
-    monkeypatch.setattr(new_photos, 'MAX_COMPARED', 5)
-    scored = new_photos.score_training_photos(folder, head, new)
-    assert len(scored.similarities) == 5
+    everything = new_photos.choose_references(inferencer)
+    assert everything.tolist() == [*range(len(everything))]
+    monkeypatch.setattr(new_photos, 'MAX_COMPARED', 9)
+    some = new_photos.choose_references(inferencer).tolist()
+    assert len({*some}) == 9
+    assert (some[0], some[-1]) == (0, len(everything) - 1)
+    run('predict', copy.folder, noise(copy.classes, 4))
+    assert 'not compared' not in capsys.readouterr().err
+
+
+def test_models_without_similarities_are_not_compared(copy):
+    inferencer = TokenReductionInferencer(copy.folder)
+    inferencer.threshold = None
+    assert new_photos.choose_references(inferencer) is None
+
+
+def test_largest_similarity_to_references_is_the_known_score(copy, place):
+    inferencer = TokenReductionInferencer(copy.folder)
+    everything = new_photos.choose_references(inferencer)
+    photos = [str(place / 'new')]
+    for positions in (everything, everything[[2, 0]]):
+        results = [*inferencer.stream(photos, references=positions)]
+        similarities = np.stack([x['similarities'] for x in results])
+        assert similarities.shape == (len(results), len(positions))
+    every = [*inferencer.stream(photos, references=everything)]
+    for result, row in zip(every, similarities, strict=True):
+        compared = result['similarities']
+        assert compared.max() == pytest.approx(result['known_score'])
+        assert row == pytest.approx(compared[[2, 0]])
+    assert 'similarities' not in next(inferencer.stream(photos))

@@ -133,9 +133,12 @@ def prepare(args):
 def predict(args, job, results):
     """Append predictions to ``results``, which an interrupted run keeps."""
     from mmclca.apis import draw_prediction
+    from mmclca.fitting.new_photos import choose_references
 
     paths, inferencer = job.paths, job.inferencer
-    stream = inferencer.stream(paths, args.batch_size, args.tokens)
+    stream = inferencer.stream(
+        paths, args.batch_size, args.tokens, choose_references(inferencer)
+    )
     answers = map(job.answers.apply, stream)
     for path, picture, result in zip(
         paths, job.pictures, answers, strict=True

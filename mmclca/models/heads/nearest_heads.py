@@ -16,11 +16,17 @@ from mmclca.utils.messages import check_choice, check_integer
 from .base import last_linear
 from .layer_heads import LayerFusionHead
 
-MAX_ROWS = 512  # images compared with all images at once
-
 
 def nearest_cosine(references: Tensor, features: Tensor) -> Tensor:
     """Return the cosine similarity to the nearest reference, (B,).
+
+    The arguments are as for :func:`cosine_to_references`.
+    """
+    return cosine_to_references(references, features).amax(dim=0)
+
+
+def cosine_to_references(references: Tensor, features: Tensor) -> Tensor:
+    """Return the cosine similarities to all references, (N, B).
 
     Args:
         references (Tensor): Unit-length features, (N, D).
@@ -28,7 +34,7 @@ def nearest_cosine(references: Tensor, features: Tensor) -> Tensor:
     """
     unit = F.normalize(features, dim=-1)
     # with the references first, 8-bit quantization by ONNX skips the product
-    return (references @ unit.T).amax(dim=0)
+    return references @ unit.T
 
 
 def nearest_of_others(features: Tensor, splits: Sequence[tuple]) -> Tensor:
@@ -50,28 +56,6 @@ def nearest_of_others(features: Tensor, splits: Sequence[tuple]) -> Tensor:
         stored = unit[references].flatten(0, 1)
         row[compared] = nearest_cosine(stored, unit[compared, 0])
     return similarity
-
-
-def nearest_of_other_groups(
-    features: Tensor, groups: Tensor, images: Tensor
-) -> Tensor:
-    """Compute the cosine similarity to the nearest image of another group.
-
-    Args:
-        features (Tensor): Features of N images, (N, D).
-        groups (Tensor): Numbers of their groups (N,).
-        images (Tensor): Positions of the compared images (M,).
-
-    Returns:
-        Tensor: Similarities (M,), minus infinity without another group.
-    """
-    unit = F.normalize(features, dim=1)
-    nearest = []
-    for rows in images.split(MAX_ROWS):
-        similarity = unit[rows] @ unit.T
-        similarity[groups[rows, None] == groups] = -torch.inf
-        nearest.append(similarity.amax(1))
-    return torch.cat(nearest)
 
 
 class NearestHead(nn.Module):
@@ -99,6 +83,18 @@ class NearestHead(nn.Module):
     def nearest(self, feats: tuple[Tensor, ...]) -> Tensor:
         """Return the cosine similarity to the nearest reference, (B,)."""
         return nearest_cosine(self.references, self.pre_logits(feats))
+
+    def similarities(
+        self, feats: tuple[Tensor, ...], positions: Tensor
+    ) -> Tensor:
+        """Return the cosine similarities to R references, (B, R).
+
+        Args:
+            feats (tuple[Tensor]): Outputs of the backbone.
+            positions (Tensor): Positions of the references (R,).
+        """
+        references = self.references[positions.to(self.references.device)]
+        return cosine_to_references(references, self.pre_logits(feats)).T
 
 
 @MODELS.register_module()
