@@ -11,12 +11,15 @@ from mmclca.errors import Error
 PROCESS = Path('/proc/self')
 
 
-def read_resident(name: str) -> int:
-    """Bytes in the line ``name`` of ``/proc/self/status``."""
-    status = PROCESS.joinpath('status').read_text('utf-8')
+def read_resident(name: str, process: Path = PROCESS) -> int:
+    """Bytes in the line ``name`` of ``/proc/self/status``.
+
+    ``process`` is the folder of another process.
+    """
+    status = process.joinpath('status').read_text('utf-8')
     match = re.search(rf'{name}:\s+(\d+) kB', status)
     if match is None:
-        raise Error(f'{PROCESS}/status lacks the line {name}')
+        raise Error(f'{process}/status lacks the line {name}')
     return int(match[1]) * 1024
 
 
