@@ -168,11 +168,13 @@ def prepare_answers(
             has too few photos for it.
     """
     labels = None if among is None else read_class_list(among, classes)
-    rule = None if sure is None else calibrate(model, classes, sure, labels)
+    rule = (
+        None if sure is None else calibrate_sets(model, classes, sure, labels)
+    )
     return Answers(classes, labels, rule)
 
 
-def calibrate(
+def calibrate_sets(
     model: str | PathLike,
     classes: Sequence[str],
     level: float,

@@ -27,9 +27,13 @@ from mmclca.utils.messages import printable, track
 from .loading import check_class_number, load_classifier
 from .token_statistics import MacCounts, check_tokens, predict_with_statistics
 
-show_inference = partial(track, description='Inference')
 PREDICTION = ('pred_class', 'pred_score', 'known', 'known_score')
 TOKEN_STATISTICS = ('tokens', 'gmacs', 'kept', 'attribution', 'cls_attention')
+
+
+def show_inference(batches: Sequence) -> Iterator:
+    """Iterate over batches with a progress bar."""
+    return iter(track(batches, description='Inference'))
 
 
 class TokenReductionInferencer(ImageClassificationInferencer):

@@ -17,7 +17,7 @@ BACKGROUND = (
 
 
 @dataclass(frozen=True)
-class Probe:
+class ProbeTexts:
     """Texts about a probe.
 
     Args:
@@ -32,9 +32,9 @@ class Probe:
 
 
 PROBES = dict(
-    border=Probe('the border', 'background', BACKGROUND),
-    patches=Probe('the least attended patches', 'background', BACKGROUND),
-    file=Probe(
+    border=ProbeTexts('the border', 'background', BACKGROUND),
+    patches=ProbeTexts('the least attended patches', 'background', BACKGROUND),
+    file=ProbeTexts(
         'size, camera, day and JPEG quality',
         'camera or image size',
         'photograph all classes with the same camera and settings',

@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 
 from mmclca.apis import TokenReductionInferencer
-from mmclca.apis.answers import SetRule, calibrate
+from mmclca.apis.answers import SetRule, calibrate_sets
 from mmclca.apis.gallery import Gallery
 from mmclca.apis.neighbors import Search, look_up
 from mmclca.checkpoints.gate.photo_table import PhotoFiles, PhotoRow
@@ -118,7 +118,7 @@ class LoadedModel:
             return None
         path, classes = self.files.path, self.inferencer.classes
         try:
-            return calibrate(path, classes, SURE, labels)
+            return calibrate_sets(path, classes, SURE, labels)
         except Error:  # too few photos, or a model of an earlier version
             return None
 

@@ -63,7 +63,7 @@ class SeenPlant:
         prediction = Prediction.from_result(result, classes)
         return PlantAnswer(
             prediction=prediction,
-            count=describe_count(len(self.results)),
+            count=describe_photo_count(len(self.results)),
             unknown=describe_unknown(
                 prediction, inferencer.threshold, len(self.results)
             ),
@@ -94,7 +94,7 @@ class PlantAnswer:
         return '\n\n'.join(filter(None, texts))
 
 
-def describe_count(number: int) -> str:
+def describe_photo_count(number: int) -> str:
     """Name the number of photos of a plant; empty for one."""
     if number == 1:
         return ''

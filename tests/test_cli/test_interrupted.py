@@ -65,8 +65,8 @@ def test_command_exits_with_advice_if_interrupted(
 
 
 def test_predict_writes_finished_predictions_if_interrupted(end, monkeypatch):
-    def stream(self, paths, batch_size, tokens):
-        yield from list(whole(self, paths, batch_size, tokens))[:3]
+    def stream(self, paths, *options):
+        yield from list(whole(self, paths, *options))[:3]
         raise KeyboardInterrupt
 
     whole = TokenReductionInferencer.stream

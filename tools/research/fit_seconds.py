@@ -140,7 +140,7 @@ class Usage:
         """Read the files in ``/proc``."""
         process = Path('/proc', str(pid))
         # after the name, which may contain spaces
-        fields = process.joinpath('stat').read_text().rpartition(')')[2]
+        fields = process.joinpath('stat').read_text('utf-8').rpartition(')')[2]
         user, system = map(int, fields.split()[11:13])
         return cls(
             time.perf_counter(),

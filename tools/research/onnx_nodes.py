@@ -104,7 +104,7 @@ def profile(path, photo, rounds):
         (session,) = open_sessions({path: path}, 1, folder).values()
         for _ in range(WARM_UP + rounds):
             session.run(None, {INPUT: photo})
-        events = json.loads(Path(session.end_profiling()).read_text())
+        events = json.loads(Path(session.end_profiling()).read_text('utf-8'))
     return read_nodes(events)
 
 

@@ -18,7 +18,7 @@ from mmclca.apis import TokenReductionInferencer
 from mmclca.evaluation.cost import count_config
 from mmclca.models import Reducible
 from mmclca.page import open_model
-from mmclca.page.prediction import classify, show_kept_patches
+from mmclca.page.prediction import predict_photo, show_kept_patches
 from mmclca.registry import MODELS
 from mmclca.visualization import rollout
 
@@ -117,7 +117,7 @@ def test_page_names_photos_and_offers_variants_if_reducible(run):
         checkpoint, TokenReductionInferencer(config, checkpoint)
     )
     packed = model.inferencer.prepare(str(folder / 'data/oak/0.png'))
-    assert len(classify(model.inferencer, packed).scores) == 4
+    assert len(predict_photo(model.inferencer, packed)['pred_scores']) == 4
     assert model.can_reduce == bool(TOKENS[kind] and kind not in BASELINES)
     if not model.can_reduce:
         return
