@@ -21,6 +21,7 @@ def folder(tmp_path_factory, fit):
     return folder
 
 
+@pytest.mark.slow
 def test_training_photos_are_recognized_in_all_directions(folder):
     path = next((folder / 'photographs').rglob('*.png'))
     turned = []

@@ -63,6 +63,7 @@ def test_fit_keeps_features_if_it_is_interrupted(
         assert (tmp_path / name).read_bytes() == expected
 
 
+@pytest.mark.slow
 def test_fit_with_other_options_reuses_saved_features(
     stop, calls, fit, place, tmp_path, capsys
 ):

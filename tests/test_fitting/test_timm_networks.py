@@ -110,6 +110,7 @@ def test_vit_without_a_cls_token_has_stages(tmp_path):
     assert pretrained.has_stages and pretrained.depth is None
 
 
+@pytest.mark.slow
 def test_network_is_fitted_and_extended(tmp_path, run):
     fit_and_extend('test_resnet', tmp_path, run)
 

@@ -32,6 +32,7 @@ def replace_child(monkeypatch):
     return replace_child
 
 
+@pytest.mark.slow
 def test_run_fit_times_the_steps_of_the_child(replace_child):
     replace_child('ResultEvent(None)')
     table = pd.DataFrame(fit_seconds.run_fit({}))
@@ -42,6 +43,7 @@ def test_run_fit_times_the_steps_of_the_child(replace_child):
     assert table.peak_mib.max() > 300
 
 
+@pytest.mark.slow
 def test_run_fit_raises_the_error_of_the_child(replace_child):
     replace_child('ErrorEvent("no photos", is_bug=False)')
     with pytest.raises(RuntimeError, match='no photos'):

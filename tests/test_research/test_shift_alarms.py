@@ -31,6 +31,7 @@ def test_no_test_alarms_often_on_photos_of_the_same_session(draw):
     assert (table[[*shift_alarms.TESTS]] < 0.01).mean().max() < 0.2
 
 
+@pytest.mark.slow
 def test_all_tests_notice_a_displacement(draw, capsys):
     later = shift_alarms.measure_later(draw(), draw(1.0), None, dict(set='a'))
     same = shift_alarms.measure_same(draw(), None, dict(set='a'))
