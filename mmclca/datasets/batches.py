@@ -1,6 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Batches of model inputs, from image files or a dataset."""
 
+# before mmpretrain.datasets, to hide a line that it prints
+import mmclca.registry  # noqa: F401
+
+# isort: split
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field

@@ -1,6 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Datasets with one folder per class, and ImageNet-V2."""
 
+# before mmpretrain.datasets, to hide a line that it prints
+from mmclca.registry import DATASETS
+
+# isort: split
 from os.path import expanduser
 from pathlib import Path, PurePath
 
@@ -9,7 +13,6 @@ from mmpretrain.datasets import CustomDataset, ImageNet
 from mmpretrain.datasets.custom import find_folders, get_samples
 
 from mmclca.errors import Error
-from mmclca.registry import DATASETS
 from mmclca.utils.files import read_lines
 from mmclca.utils.messages import join_first
 

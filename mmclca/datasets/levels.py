@@ -1,6 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Coarse classes of fine classes, and datasets with coarse labels."""
 
+# before mmpretrain.datasets, to hide a line that it prints
+from mmclca.registry import DATASETS
+
+# isort: split
 import json
 import os
 import pickle
@@ -13,7 +17,6 @@ from mmpretrain.datasets import CIFAR100
 from mmpretrain.datasets.base_dataset import BaseDataset
 
 from mmclca.errors import Error
-from mmclca.registry import DATASETS
 from mmclca.utils.files import read_bytes
 from mmclca.utils.messages import check_choice, print_safe, printable
 

@@ -3,8 +3,6 @@
 
 from importlib import import_module
 
-# hides a line that mmpretrain.datasets prints
-import mmclca.registry  # noqa: F401, so before mmpretrain.datasets
 from mmclca.datasets import MODULES
 
 for module in dict.fromkeys(MODULES.values()):

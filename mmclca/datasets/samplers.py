@@ -1,4 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+# before mmpretrain.datasets, to hide a line that it prints
+from mmclca.registry import DATA_SAMPLERS
+
+# isort: split
 import logging
 import math
 from collections.abc import Iterator, Sized
@@ -10,7 +14,6 @@ from mmpretrain.datasets import RepeatAugSampler as _RepeatAugSampler
 from torch.utils.data import BatchSampler, Sampler
 
 from mmclca.errors import Error
-from mmclca.registry import DATA_SAMPLERS
 from mmclca.utils.messages import check_integer
 
 

@@ -1,6 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Load a split of an Ultra-FGVC dataset."""
 
+# before mmpretrain.datasets, to hide a line that it prints
+from mmclca.registry import DATASETS
+
+# isort: split
 import os
 from pathlib import Path
 
@@ -9,7 +13,6 @@ from mmpretrain.datasets import BaseDataset
 from mmpretrain.datasets.base_dataset import expanduser
 
 from mmclca.errors import Error
-from mmclca.registry import DATASETS
 from mmclca.utils.messages import check_choice
 
 from ..image_files import check_images
