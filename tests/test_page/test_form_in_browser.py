@@ -99,7 +99,7 @@ def test_page_fits_a_model_even_if_killed_and_names_a_leaf(
     fit.wait(30)
     with watched(chromium, viewport=dict(width=360, height=900)) as (page, _):
         page.goto(serve()[1])
-        page.wait_for_load_state('networkidle')  # else choices are reset
+        expect(page.locator('#folder')).to_contain_text('Drop')
         page.locator('#name input').click()
         page.get_by_role('option', name='leaves').click()
         begin(page)
