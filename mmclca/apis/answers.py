@@ -19,7 +19,7 @@ from mmclca.checkpoints.model_folder import (
 from mmclca.datasets.photos.spellings import normalize_name
 from mmclca.errors import Error
 from mmclca.evaluation.calibration_file import read_calibration
-from mmclca.evaluation.conformal import LEVELS, predict_sets
+from mmclca.evaluation.conformal import LEVELS, Calibration, predict_sets
 from mmclca.utils.files import read_lines
 from mmclca.utils.messages import check_number, did_you_mean, printable
 
@@ -146,6 +146,56 @@ def normalize(scores: np.ndarray) -> np.ndarray:
     return clamped / clamped.sum()
 
 
+@dataclass(frozen=True)
+class CalibratedSets:
+    """Prediction sets, calibrated with the training photos of a model.
+
+    Args:
+        calibration (Calibration): Probabilities of the photos.
+        coarse_classes (Mapping[str, str]): See :class:`SetRule`.
+    """
+
+    calibration: Calibration
+    coarse_classes: Mapping[str, str]
+
+    @classmethod
+    def read(
+        cls, model: str | PathLike, classes: Sequence[str]
+    ) -> 'CalibratedSets':
+        """Read the calibration of a model folder with these classes.
+
+        Raises:
+            OSError: If a file cannot be read.
+            Error: If it is another model, or one of an earlier version.
+        """
+        if not is_fitted(model):
+            raise Error(
+                f'`sure` needs a model folder written by fit, not {model}'
+            )
+        folder = ModelFolder.open(model)
+        calibration = read_calibration(folder, len(classes))
+        return cls(calibration, read_coarse_classes(folder))
+
+    def find_rule(
+        self, level: float, labels: Sequence[int] | None = None
+    ) -> SetRule:
+        """Find the rule for a level.
+
+        Args:
+            level (float): Guaranteed share in percent, 50 to 99.
+            labels (Sequence[int], optional): Classes that can occur. Defaults
+                to None: all.
+
+        Raises:
+            Error: If there are too few photos for the level.
+        """
+        calibration = self.calibration
+        if labels is not None:
+            calibration = calibration.among(labels)
+        threshold = calibration.find_threshold(level)
+        return SetRule(level, threshold, self.coarse_classes)
+
+
 def prepare_answers(
     model: str | PathLike,
     classes: Sequence[str],
@@ -168,41 +218,11 @@ def prepare_answers(
             has too few photos for it.
     """
     labels = None if among is None else read_class_list(among, classes)
-    rule = (
-        None if sure is None else calibrate_sets(model, classes, sure, labels)
-    )
+    rule = None
+    if sure is not None:
+        check_number(*LEVELS, sure=sure)
+        rule = CalibratedSets.read(model, classes).find_rule(sure, labels)
     return Answers(classes, labels, rule)
-
-
-def calibrate_sets(
-    model: str | PathLike,
-    classes: Sequence[str],
-    level: float,
-    labels: Sequence[int] | None = None,
-) -> SetRule:
-    """Calibrate prediction sets with training photos.
-
-    Args:
-        model (str | Path): Model folder.
-        classes (Sequence[str]): Its classes.
-        level (float): Guaranteed share in percent.
-        labels (Sequence[int], optional): Classes that can occur. Defaults to
-            None: all.
-
-    Raises:
-        OSError: If a file cannot be read.
-        Error: If the level is not within 50 to 99, or the model has too few
-            photos for it.
-    """
-    check_number(*LEVELS, sure=level)
-    if not is_fitted(model):
-        raise Error(f'`sure` needs a model folder written by fit, not {model}')
-    folder = ModelFolder.open(model)
-    calibration = read_calibration(folder, len(classes))
-    if labels is not None:
-        calibration = calibration.among(labels)
-    threshold = calibration.find_threshold(level)
-    return SetRule(level, threshold, read_coarse_classes(folder))
 
 
 def read_coarse_classes(folder: ModelFolder) -> dict[str, str]:

@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 
 from mmclca.apis import TokenReductionInferencer
-from mmclca.apis.answers import SetRule, calibrate_sets
+from mmclca.apis.answers import CalibratedSets, SetRule
 from mmclca.apis.gallery import Gallery
 from mmclca.apis.neighbors import Search, look_up
 from mmclca.checkpoints.gate.photo_table import PhotoFiles, PhotoRow
@@ -107,6 +107,12 @@ class LoadedModel:
             return Dependence().value
         return read_dependence(self.files.path).value
 
+    @cached_property
+    def sets(self) -> CalibratedSets:
+        """Calibrated prediction sets, read once for all photos."""
+        path = self.require_files().path
+        return CalibratedSets.read(path, self.inferencer.classes)
+
     def find_rule(self, labels: Sequence[int] | None) -> SetRule | None:
         """Return the rule for prediction sets; None without a guarantee.
 
@@ -114,12 +120,9 @@ class LoadedModel:
             labels (Sequence[int] | None): Labels of the classes that can
                 occur; None for all.
         """
-        if self.files is None:
-            return None
-        path, classes = self.files.path, self.inferencer.classes
         try:
-            return calibrate_sets(path, classes, SURE, labels)
-        except Error:  # too few photos, or a model of an earlier version
+            return self.sets.find_rule(SURE, labels)
+        except Error:  # too few photos, a checkpoint or an earlier version
             return None
 
     @torch.no_grad()
