@@ -21,7 +21,6 @@ __all__ = [*MODULES]
 
 def __getattr__(name: str):
     if name in MODULES:
-        import_module('mmclca.datasets.registered')
         module = import_module(f'mmclca.datasets.{MODULES[name]}')
         return getattr(module, name)
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
