@@ -1,6 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Latency per photo, and the accuracy of an int8 file."""
 
+import sys
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -16,28 +18,33 @@ from mmclca.utils.files import write_rows
 from mmclca.utils.torch_versions import EXPORTS_LOOPS
 
 
-@pytest.fixture
-def seconds(monkeypatch):
-    """Set the measured seconds, one list per model."""
+@pytest.mark.parametrize(
+    'seconds, shares, reason',
+    [
+        ([0.4, 0.2, 0.21, 0.3], [], ''),
+        ([0.4, 0.2, 0.21, 0.3], [0.7, 1, 0.4, 0.6], ''),
+        ([0.4, 0.2, 0.21, 0.3], [1, 0.5, 1, 1], '50% of a core'),
+        ([0.4, 0.2, 0.3, 0.3], [], 'differ by 50%'),
+    ],
+)
+def test_machine_is_busy_if_the_fastest_pass_is_uncertain(
+    seconds, shares, reason
+):
+    passes = timing.Passes(seconds, shares)
+    note = timing.busy_note(dict(a=passes))
+    assert passes.milliseconds == 200
+    assert (reason in note) if reason else not note
 
-    def measured(*found):
-        def fake(steps, setting, rounds):
-            return dict(zip(steps, found, strict=True))
 
-        monkeypatch.setattr(timing, 'interleaved_seconds', fake)
-        monkeypatch.setattr(timing, 'make_step', lambda *_: None)
-        monkeypatch.setattr(timing, 'NEEDED', ())
-
-    return measured
-
-
-def test_latency_is_the_minimum_with_a_note_if_busy(seconds):
-    seconds([0.003, 0.002, 0.005], [0.004] * 3)
-    found, busy = timing.time_models(dict(a={}, b={}), 'pytorch', 'cpu')
-    assert found == dict(a=2, b=4) and '1.5 times' in busy
-    assert '1.5 times' in timing.busy_note(1.5, 0.1)
-    assert 'load 2.0' in timing.busy_note(1.1, 2)
-    assert not timing.busy_note(1.1, 1)
+@pytest.mark.skipif(sys.platform == 'win32', reason='coarse clock')
+def test_interruptions_do_not_count_if_a_model_has_one_thread():
+    steps = dict(waits=lambda: time.sleep(0.02))
+    (passes,) = timing.repeat_passes(steps, timing.Setting(), 4).values()
+    assert len(passes.seconds) == 4 and passes.milliseconds < 10
+    setting = timing.Setting(threads=2)
+    (passes,) = timing.repeat_passes(steps, setting, 4).values()
+    assert passes.milliseconds > 10
+    assert 'of a core' in passes.describe_disturbance()
 
 
 @pytest.mark.parametrize(
