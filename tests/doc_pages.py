@@ -29,7 +29,7 @@ FENCE = re.compile(r'^( *)```(\w*)[^\n]*\n(.*?)^ *```', re.M | re.S)
 VARIABLE = r'(?:[A-Za-z_]\w*=\S* +)*'
 INLINE = re.compile(rf'`({VARIABLE}(?:{"|".join(PROGRAMS)})\s[^`]+)`')
 # keywords before commands in loops, and lines without a command
-KEYWORD = re.compile(r'(?:do|then|else)\s+(?=\S)')
+KEYWORD = re.compile(r'\b(?:do|then|else)\s+(?=\S)')
 NO_COMMAND = ('for', 'done', 'export', 'cd', 'source', 'exit')
 
 

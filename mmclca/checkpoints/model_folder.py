@@ -31,10 +31,20 @@ RECORD, TABLE, REPORT = 'fit.json', 'photographs.csv', 'report.html'
 CV_PROBABILITIES = 'cv_probabilities.safetensors'
 PICTURES = 'pictures.safetensors'
 WEB = 'web'  # folder of the exported web app
+PREVIOUS = 'previous'  # folder of the model before the last change
 # model files, replaced together
 FILES = (MODEL, THRESHOLD, PROBE, RECORD, TABLE, CV_PROBABILITIES, REPORT)
 # other entries, written by fit and export
-OTHERS = ('.draft', '.lock', 'features', 'log.txt', 'training', PICTURES, WEB)
+OTHERS = (
+    '.draft',
+    '.lock',
+    'features',
+    'log.txt',
+    'training',
+    PICTURES,
+    WEB,
+    PREVIOUS,
+)
 WEIGHTS = ('.bin', '.ckpt', '.npz', '.pt', '.pth', '.safetensors')
 
 
@@ -68,6 +78,9 @@ def prepare_writing(folder: Path) -> None:
     finish_replacing(folder, names)
     convert_names(folder)
     convert_names(folder / '.draft')
+    if (folder / PREVIOUS).is_dir():
+        finish_replacing(folder / PREVIOUS, names)
+        convert_names(folder / PREVIOUS)
 
 
 def convert_names(folder: Path) -> None:

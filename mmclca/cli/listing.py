@@ -11,7 +11,16 @@ from types import ModuleType
 FOLDERS = ('commands', 'pictures')
 # of mmclca --help, in this order, with the commands to list first
 GROUPS = {
-    'fit and use': ('fit', 'predict', 'add-class', 'report', 'page'),
+    'fit and use': (
+        'fit',
+        'predict',
+        'add-class',
+        'remove-class',
+        'rename-class',
+        'undo',
+        'report',
+        'page',
+    ),
     'train and test': ('train', 'test'),
     'analyze': (),
     'data': ('browse-dataset',),

@@ -2,8 +2,7 @@
 """Add a class, or photos of a class, to a fitted model."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 
 from mmclca.apis import find_images
@@ -12,20 +11,16 @@ from mmclca.checkpoints.gate.photo_table import (
     PhotoRow,
     compute_sha256,
 )
-from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.datasets.photos import LabeledImages, check_photos
-from mmclca.datasets.photos.captures import Capture
 from mmclca.errors import Error
 from mmclca.utils.messages import join_first
 
 from . import console_text
-from .confirmation import ConfirmationError, check_accuracy, check_name
+from .confirmation import check_name
 from .fit_folder import FitFolder
 from .log import Log, find_log
-from .plan import make_plan
 from .record import FitRecord
-from .record_parts import require_part
-from .steps import StepRequest, add_latency, run_steps
+from .refitting import Refit, build_images, read_learned, read_undamaged
 
 ADVICE = 'give a folder of photos of one class'
 
@@ -62,7 +57,7 @@ def add_photos(
     if name is None:
         _check_one_class(folder)
     with find_log() as log, files.locked():
-        previous = _read_undamaged(files)
+        previous = read_undamaged(files)
         digests = _compute_digests(folder)
         name = name or folder.name
         new = NewPhotos(folder, dict.fromkeys(digests, name), digests)
@@ -90,17 +85,9 @@ def add_labeled_photos(
     """
     digests = {path: compute_sha256(path) for path in labels}
     with find_log() as log, files.locked():
-        previous = _read_undamaged(files)
+        previous = read_undamaged(files)
         new = NewPhotos(source, {**labels}, digests)
         _add(files, previous, new, log, True, device)
-
-
-def _read_undamaged(files: FitFolder) -> FitRecord:
-    """Read the record of a model whose weights are not damaged."""
-    record = files.read_complete()
-    for weights in (files.model, files.probe):
-        open_checkpoint(str(weights))  # find damage before any work
-    return record
 
 
 def _add(
@@ -111,7 +98,7 @@ def _add(
     force: bool,
     device: str | None,
 ) -> None:
-    learned = _read_learned(files)
+    learned = read_learned(files)
     # an interrupted call may have learned these photos
     photo_files = PhotoFiles.from_rows(learned, files.path).confirm(
         {x.path for x in learned if new.digests.get(x.path) == x.sha256}
@@ -120,28 +107,14 @@ def _add(
     checked = check_photos(images, photo_files)
     record = previous.with_photos(checked)
     _check_learned(previous, record, new.classes)
-    if record.photos.counts != previous.photos.counts:
-        record = _discard_measurements(record)
-    else:
+    is_changed = record.photos.counts != previous.photos.counts
+    if not is_changed:
         names = join_first(new.classes)
         warning = f'no new photos: the model has all photos of {names}'
         log.print(console_text.row('Warning', warning))
-    files.discard_draft()
-    exports = files.list_exports()
-    options = replace(record.call.options, device=device)
-    plan = make_plan(files, record, checked, options)
-    check = None if force else partial(check_accuracy, previous)
-    try:
-        record = run_steps(plan, record, log, StepRequest(check=check))
-    except ConfirmationError:
-        files.discard_draft()
-        raise
-    log.print_lines(console_text.class_lines(previous, record, new.classes))
-    log.print_lines(
-        console_text.saved_lines(files.path, exports, log.is_console)
-    )
-    if not require_part(record.cost, 'cost').has_latency:  # interrupted fit
-        add_latency(plan, record, log)
+    Refit(
+        files, previous, checked, new.classes, is_changed, force, device
+    ).run(log)
 
 
 def _compute_digests(folder: Path) -> dict[str, str | None]:
@@ -156,25 +129,6 @@ def _compute_digests(folder: Path) -> dict[str, str | None]:
     return digests
 
 
-def _read_learned(files: FitFolder) -> list[PhotoRow]:
-    """Read the photos of the model; raise without their digests."""
-    learned = files.read_used_photos()
-    if not all(photo.sha256 for photo in learned):
-        raise Error(
-            f'{files.table}: no digest for some photos; restore the file, or '
-            'fit again'
-        )
-    return learned
-
-
-def _discard_measurements(record: FitRecord) -> FitRecord:
-    """Drop the measurements changed by other photos."""
-    training = record.training
-    if training is not None:
-        training = replace(training, finetune_val=None)
-    return replace(record, training=training, probe=None, test=None)
-
-
 def join_photos(
     learned: Sequence[PhotoRow], record: FitRecord, new: NewPhotos
 ) -> LabeledImages:
@@ -187,23 +141,9 @@ def join_photos(
         for path, sha256 in new.digests.items()
         if path not in paths_in_model and sha256 not in digests
     ]
-    paths = [photo.path for photo in learned] + added
-    names: list[str | None] = [photo.label for photo in learned]
-    names += [new.labels[path] for path in added]
-    groups = None
-    if learned[0].group:  # each new one is another
-        groups = [photo.group for photo in learned] + added
-    images = LabeledImages.from_names(
-        paths, names, record.photos.source, record.photos.classes
-    )
-    return replace(
-        images,
-        groups=groups,
-        splits=['train'] * len(names),
-        captures={
-            photo.path: Capture(photo.day, photo.camera) for photo in learned
-        },
-    )
+    groups = {path: path if learned[0].group else '' for path in added}
+    rows = [PhotoRow(path, new.labels[path], groups[path]) for path in added]
+    return build_images([*learned, *rows], record, learned)
 
 
 def _check_class(learned: Sequence[PhotoRow], new: NewPhotos) -> None:

@@ -107,7 +107,7 @@ def resumed_training_line(record: FitRecord) -> str:
 def class_lines(
     previous: FitRecord, record: FitRecord, names: Sequence[str]
 ) -> Iterator[str]:
-    """Compare a model before and after photos of classes were added."""
+    """Compare a model before and after photos of classes were changed."""
     pair = previous, record
     numbers = [len(x.photos.classes) for x in pair]
     tested = [f' {name_tested(x)}' for x in pair]
@@ -119,14 +119,29 @@ def class_lines(
         for x, where, number in zip(pair, tested, numbers, strict=True)
     )
     yield row('Classes', ' -> '.join(map(str, numbers)))
-    label = 'Added'
     for name in names:
-        recall = record.estimate.per_class[name]
         count = previous.photos.counts.get(name, 0)
-        added = f'{plural(recall.n, "photo")} (previously {count})'
-        yield row(label, f'{name}: {added}, recall {recall.describe()}')
-        label = ''
+        if name not in record.photos.classes:
+            yield row('Removed', f'{name} ({plural(count, "photo")})')
+            continue
+        recall = record.estimate.per_class[name]
+        photos = f'{plural(recall.n, "photo")} (previously {count})'
+        yield row('Changed', f'{name}: {photos}, recall {recall.describe()}')
     yield row('Accuracy', f'{after}, previously {before}')
+
+
+def restored_line(record: FitRecord) -> str:
+    """Describe a previous model that is the present one again."""
+    number = plural(len(record.photos.classes), 'class', 'classes')
+    accuracy = describe_record(record).result.summary
+    return row('Restored', f'the previous model: {number}, {accuracy}')
+
+
+def undo_line(folder: Path, is_undone: bool = False) -> str:
+    """Name the command that exchanges a model with the previous one."""
+    command = f'{get_program()} undo {shlex.quote(str(folder))}'
+    effect = 'back to the other model' if is_undone else 'undo this change'
+    return row('', f'{command} ({effect})')
 
 
 def result_lines(record: FitRecord, is_console: bool = False) -> Iterator[str]:

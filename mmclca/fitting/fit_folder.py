@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -20,6 +21,8 @@ from mmclca.checkpoints.gate.folders import (
 from mmclca.checkpoints.model_folder import (
     FILES,
     MODEL,
+    PREVIOUS,
+    RECORD,
     ModelFolder,
     damaged_file_errors,
     prepare_writing,
@@ -68,6 +71,11 @@ class FitFolder(ModelFolder):
     def draft(self) -> 'FitFolder':
         """Folder with unfinished files."""
         return FitFolder(self.path / '.draft')
+
+    @cached_property
+    def previous(self) -> 'FitFolder':
+        """Folder with the model before the last change; it need not exist."""
+        return FitFolder(self.path / PREVIOUS)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -194,6 +202,36 @@ class FitFolder(ModelFolder):
         replace_files(self.path, self.draft.path, FILES)
         return record
 
+    def keep_previous(self) -> None:
+        """Copy the model to the folder of the previous one, in one step."""
+        self.previous.path.mkdir(exist_ok=True)
+        self.previous._stage(self)
+        replace_files(self.previous.path, self.previous.draft.path, FILES)
+
+    def exchange_previous(self) -> None:
+        """Exchange the model with the previous one; remove exports.
+
+        If this is killed, the folder has one of both models, complete.
+        """
+        self.previous._stage(self)
+        self._stage(self.previous)
+        for file in self.list_exports():
+            file.unlink()
+        replace_files(self.path, self.draft.path, FILES)
+        replace_files(self.previous.path, self.previous.draft.path, FILES)
+
+    def _stage(self, source: 'FitFolder') -> None:
+        """Copy a model to the draft; an absent file will be removed."""
+        self.discard_draft()
+        self.draft.path.mkdir()
+        # last, because fit.json marks a draft to resume from
+        for name in sorted(FILES, key=lambda name: name == RECORD):
+            target = self.draft.path / name
+            if (source.path / name).is_file():
+                shutil.copyfile(source.path / name, target)
+            else:
+                target.touch()
+
     def discard_draft(self) -> None:
         """Remove the draft, beginning with its mark fit.json."""
         if self.draft.path.is_dir():
@@ -201,11 +239,24 @@ class FitFolder(ModelFolder):
             remove_folder(self.draft.path)
 
     def clear(self) -> None:
-        """Remove draft, log and training checkpoints, but not the model."""
+        """Remove draft, log and training checkpoints, but not the model.
+
+        The previous model is removed, too: the new one will not follow it.
+        """
         self.discard_draft()
         if self.file.is_file():  # else these files belong to the user
             self.log.unlink(missing_ok=True)
             self.remove_training()
+            self.discard_previous()
+
+    def discard_previous(self) -> None:
+        """Remove the previous model, but no files from the user."""
+        previous = self.previous
+        previous.discard_draft()
+        for name in FILES:
+            (previous.path / name).unlink(missing_ok=True)
+        with suppress(OSError):  # missing, or not empty
+            previous.path.rmdir()
 
     def remove_training(self) -> None:
         """Remove training checkpoints, but no files from the user."""

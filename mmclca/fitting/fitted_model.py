@@ -1,7 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Model written by ``fit``: predict with it, and add classes."""
+"""Model written by ``fit``: predict with it, and change classes."""
 
 import os
+from collections.abc import Mapping
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -13,6 +14,8 @@ from mmclca.apis.inferencer import PREDICTION
 
 from .adding import add_photos
 from .fit_folder import FitFolder
+from .relabeling import move_photos, remove_class, rename_class
+from .undoing import undo_change
 
 
 class FittedModel:
@@ -110,7 +113,8 @@ class FittedModel:
 
         The classifier is refitted to all photos; the backbone does not
         change. Previous photos may be missing: their features are stored in
-        the folder of the model.
+        the folder of the model. The model before the change is kept, see
+        :meth:`undo`.
 
         Args:
             photos (str | Path): Folder with photos of one class.
@@ -129,4 +133,82 @@ class FittedModel:
         """
         folder = Path(os.path.abspath(os.path.expanduser(photos)))
         add_photos(self._files, folder, name, force, self._device)
+        self._read()
+
+    def remove_class(self, name: str, force: bool = False) -> None:
+        """Remove a class with its photos, and refit the classifier.
+
+        No photo file is deleted. The model before the change is kept, see
+        :meth:`undo`.
+
+        Args:
+            name (str): Class name.
+            force (bool): Whether to change the model although the accuracy
+                falls below its interval. Defaults to False.
+
+        Raises:
+            ConfirmationError: If the change needs ``force``. The model does
+                not change.
+            Error: If the class is missing, or only two are left. The
+                model does not change.
+        """
+        remove_class(self._files, name, force, self._device)
+        self._read()
+
+    def rename_class(self, name: str, new: str, force: bool = False) -> None:
+        """Rename a class; all scores stay.
+
+        If the model has a class with the new name, all photos join it, and
+        the classifier is refitted. The model before the change is kept, see
+        :meth:`undo`.
+
+        Args:
+            name (str): Class name.
+            new (str): New name.
+            force (bool): Whether to change the model although the new name
+                belongs to another class or resembles it, or the accuracy
+                falls below its interval. Defaults to False.
+
+        Raises:
+            ConfirmationError: If the change needs ``force``. The model does
+                not change.
+            Error: If the class is missing, or the new name is empty.
+                The model does not change.
+        """
+        rename_class(self._files, name, new, force, self._device)
+        self._read()
+
+    def move_photos(
+        self, labels: Mapping[str, str | None], force: bool = False
+    ) -> None:
+        """Move photos to other classes or remove them; refit the classifier.
+
+        No photo file is moved or deleted. The model before the change is
+        kept, see :meth:`undo`.
+
+        Args:
+            labels (Mapping[str, str | None]): New class by path in
+                photographs.csv; None removes a photo.
+            force (bool): Whether to change the model although the accuracy
+                falls below its interval. Defaults to False.
+
+        Raises:
+            ConfirmationError: If the change needs ``force``. The model does
+                not change.
+            Error: If a photo or class is not in the model, or a class would
+                lose all photos. The model does not change.
+        """
+        move_photos(self._files, labels, force, self._device)
+        self._read()
+
+    def undo(self) -> None:
+        """Exchange the model with the one before the last change.
+
+        A second call exchanges them again.
+
+        Raises:
+            Error: If there is no previous model, or it is damaged. The model
+                does not change.
+        """
+        undo_change(self._files)
         self._read()

@@ -28,11 +28,14 @@ class StepRequest:
         check (Callable, optional): Function of the record with the linear
             probe, which raises an error to keep the previous model. Defaults
             to None.
+        keep_previous (bool): Whether to keep the model in the folder, so that
+            the change can be undone. Defaults to False.
     """
 
     overwrite: bool = False
     fine_tune: bool | None = False
     check: Callable[[FitRecord], None] | None = None
+    keep_previous: bool = False
 
 
 def run_steps(
@@ -71,6 +74,8 @@ def run_steps(
         record = files.add(run_probe(plan, record))
     if request.check:
         request.check(record)
+    if request.keep_previous:
+        files.keep_previous()
     # training writes outside this draft
     record = files.publish(record, final=record.final or 'probe')
     if record.training:

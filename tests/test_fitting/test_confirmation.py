@@ -88,7 +88,7 @@ def test_add_class_asks_before_a_change_that_may_be_a_mistake(
     def refuse(*_):
         raise ConfirmationError('the accuracy would fall')
 
-    monkeypatch.setattr('mmclca.fitting.adding.check_accuracy', refuse)
+    monkeypatch.setattr('mmclca.fitting.refitting.check_accuracy', refuse)
     assert run('add-class', copy.folder, new) == 2
     assert not (copy.folder / '.draft').exists()
     assert (copy.folder / 'fit.json').read_text() == before

@@ -13,7 +13,10 @@ from PIL import Image
 from mmclca.benchmark import quantized
 from mmclca.fitting.fit_folder import FitFolder
 
-LINKS = '.whole', '.draft', 'training', 'features', 'web', '.lock', 'log.txt'
+LINKS = (
+    *('.whole', '.draft', 'training', 'features', 'web', '.lock', 'log.txt'),
+    'previous',
+)
 
 
 @pytest.fixture

@@ -91,6 +91,15 @@ TABLE = {
     'mmclca add-class': Row(
         'model unknown --name larch', 'model/report.html', FITTED
     ),
+    'mmclca remove-class': Row(
+        'model elm --yes', 'model/previous/report.html', FITTED
+    ),
+    'mmclca rename-class': Row(
+        'model elm wych', 'model/previous/report.html', FITTED
+    ),
+    'mmclca undo': Row(
+        'model', 'model/previous/report.html', ('mmclca rename-class',)
+    ),
 }
 # calls with a model folder in place of a checkpoint
 WITH_FOLDER = {

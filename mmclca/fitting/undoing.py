@@ -1,0 +1,29 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Undo the last change of a model."""
+
+from mmclca.errors import Error
+
+from . import console_text
+from .fit_folder import FitFolder
+from .log import find_log
+from .refitting import read_undamaged
+
+
+def undo_change(files: FitFolder) -> None:
+    """Exchange a model with the previous one, see :meth:`FittedModel.undo`."""
+    with find_log() as log, files.locked():
+        if not files.previous.model.is_file():
+            raise Error(
+                f'{files.path} has no previous model: no class was added, '
+                'removed or renamed since fit'
+            )
+        record = read_undamaged(files.previous)
+        exports = files.list_exports()
+        log.open(files.log)
+        files.exchange_previous()
+        log.print(console_text.restored_line(record))
+        log.print_lines(
+            console_text.saved_lines(files.path, exports, log.is_console)
+        )
+        if log.is_console:
+            log.print(console_text.undo_line(files.path, is_undone=True))
