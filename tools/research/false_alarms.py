@@ -9,8 +9,8 @@ import frontier
 import pandas as pd
 import torch
 import torch.nn.functional as F
-from few_photos import draw, get_labels
 from frozen import photos
+from training_subsets import draw, get_labels
 
 from mmclca.datasets.grouped_splits import GroupedSplits
 from mmclca.evaluation.open_set import threshold_by_folds

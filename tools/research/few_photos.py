@@ -4,7 +4,6 @@
 from itertools import product
 
 import numpy as np
-import pandas as pd
 import torch
 import torch.nn.functional as F
 from frozen import FEATURES, Frozen, photos
@@ -12,6 +11,7 @@ from mmengine.config import Config
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import NearestCentroid
 from tables import half_width, kept, read_machine, select
+from training_subsets import draws, get_labels
 
 from mmclca.apis.probe import (
     ClassifierSettings,
@@ -28,7 +28,6 @@ GRID = Config.fromfile('configs/sweeps/few_photos_frozen.py').to_dict()
 STUDY = 'few_photos_frozen'
 READINGS, CLASSIFIERS = GRID['readings'], GRID['classifiers']
 VIEWED = GRID['viewed']
-NUM_DRAWS = 5
 # reducer, size and row with which classifiers are compared
 COMPARED = [(NONE, 224, ''), ('ATC', 224, '')]
 FACTS = 'backbone', 'method', 'keep_rate', 'img_size', 'row'
@@ -103,32 +102,12 @@ def measured(network, name, dataset, counts):
     return accuracies
 
 
-def get_labels(dataset):
-    """Return the labels of a dataset, and a mask of its test photos."""
-    tested = torch.tensor((dataset.split == 'test').to_numpy())
-    return torch.tensor(dataset.label.to_numpy()), tested
-
-
 def get_features(features, reading):
     """Return the features of all views, (V, N, D)."""
     layers, parts = READINGS[reading]
     parts = [FEATURES.index(x) for x in parts]
     features = F.layer_norm(features, features.shape[-1:])
     return features[:, :, layers][:, :, :, parts].flatten(2)
-
-
-def draws(labels, candidates, count):
-    """Yield random training subsets, see :func:`draw`."""
-    return (draw(labels, candidates, count, i) for i in range(NUM_DRAWS))
-
-
-def draw(labels, candidates, count, number):
-    """Return a random training subset: ``count`` images per class, or all if
-    a class has fewer."""
-    candidates = torch.where(candidates)[0].numpy()
-    order = np.random.RandomState(number).permutation(candidates)
-    ranks = pd.Series(order).groupby(labels[order].numpy()).cumcount()
-    return torch.from_numpy(np.sort(order[ranks < count]))
 
 
 def accuracy(read, labels, tested, drawn, method):

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pandas as pd
 import torch
-from few_photos import draws, get_labels
 from frozen import DATASETS, DEPTH, FILES, WEIGHTS, photos
 from mmengine.config import Config
 from tables import kept, read, read_machine, select
+from training_subsets import draws, get_labels
 
 from mmclca.apis import Probe
 from mmclca.apis.probe import (

@@ -10,9 +10,10 @@ from itertools import product
 import frontier
 import pandas as pd
 import torch
-from few_photos import GRID, draw, get_labels
+from few_photos import GRID
 from frozen import DATA, photos
 from tables import kept, read_machine
+from training_subsets import draw, get_labels
 
 from mmclca.apis.probe import learning_curve
 from mmclca.datasets.grouped_splits import GroupedSplits

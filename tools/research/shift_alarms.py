@@ -18,10 +18,10 @@ import numpy as np
 import pandas as pd
 import torch
 import torch.nn.functional as F
-from few_photos import draw, get_labels
 from frozen import DATASETS, photos
 from scipy.stats import fisher_exact
 from torch import Tensor
+from training_subsets import draw, get_labels
 
 from mmclca.apis.probe import LabeledFeatures
 from mmclca.apis.probe.folds import fit_chosen

@@ -16,9 +16,9 @@ import frontier
 import numpy as np
 import pandas as pd
 import torch
-from few_photos import draw, get_labels
 from frozen import DATA, photos
 from torch import Tensor
+from training_subsets import draw, get_labels
 
 from mmclca.apis.probe import LabeledFeatures, fit_linear
 from mmclca.apis.probe.folds import OutOfFold, fit_chosen

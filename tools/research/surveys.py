@@ -15,8 +15,8 @@ import frontier
 import numpy as np
 import pandas as pd
 import torch
-from few_photos import draw, get_labels
 from frozen import DATASETS, photos
+from training_subsets import draw, get_labels
 
 from mmclca import cli
 from mmclca.evaluation import wilson

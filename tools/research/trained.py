@@ -10,9 +10,10 @@ from unittest.mock import patch
 
 import pandas as pd
 import torch
-from few_photos import GRID, get_labels
+from few_photos import GRID
 from frozen import DATA, FILES, WEIGHTS, photos, read_list
 from tables import kept, select
+from training_subsets import get_labels
 
 import mmclca
 from mmclca.apis import Probe

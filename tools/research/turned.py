@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 import torch
 import torch.nn.functional as F
-from few_photos import draw, get_labels
 from frozen import DATASETS, photos
 from torch import Tensor
+from training_subsets import draw, get_labels
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.features import FeatureCache, feature_batches

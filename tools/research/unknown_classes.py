@@ -6,9 +6,10 @@ from functools import cache, partial
 import numpy as np
 import torch
 import torch.nn.functional as F
-from few_photos import GRID, NUM_DRAWS, draws, get_features, get_labels
+from few_photos import GRID, get_features
 from frozen import Frozen, photos
 from tables import kept, select
+from training_subsets import NUM_DRAWS, draws, get_labels
 
 from mmclca.apis.probe import LabeledFeatures, fit_linear, out_of_fold
 from mmclca.evaluation.open_set import auroc, max_softmax, threshold_by_folds

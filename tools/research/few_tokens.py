@@ -1,0 +1,107 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Few photos, few tokens: each reducer on frozen networks, and rivals.
+
+Extracts features, and writes the table docs/results/few_tokens.csv. This
+takes hours on one core; a stopped program continues. ``MMCLCA_DATA``,
+``MMCLCA_WEIGHTS`` and ``MMCLCA_FEATURES`` name the folders of datasets,
+weights and features (15 GB).
+"""
+
+from importlib import import_module
+from time import perf_counter
+
+import torch
+from frozen import read_dataset
+from mmengine.logging import MMLogger
+from study.features import Extraction, find_file
+from study.networks import GRID, list_networks
+from study.rows import KEYS, STUDY, identify, measure
+from study.times import add_times, time_networks
+from tables import kept, read, select, write
+
+from mmclca import cli
+from mmclca.errors import Error
+
+
+def find_datasets():
+    """Return the names of the datasets; print missing ones."""
+    names = []
+    for name in GRID['datasets']:
+        try:
+            read_dataset(name)
+        except (Error, OSError) as error:
+            print(f'Without dataset {name}: {error}', flush=True)
+        else:
+            names.append(name)
+    return names
+
+
+def extract(network, names):
+    """Write the missing features of a network; print problems."""
+    missing = [x for x in names if not find_file(network, x).exists()]
+    start, extraction = perf_counter(), Extraction(network)
+    try:
+        for name in missing:
+            extraction.extract(name)
+    except (Error, OSError) as error:
+        print(f'Without {network.name}: {error}', flush=True)
+        return
+    if missing:
+        seconds = perf_counter() - start
+        print(f'{network.name}: {seconds:.0f} s', flush=True)
+
+
+def is_extracted(network, names):
+    """Return whether the features of all datasets are stored."""
+    return all(find_file(network, name).exists() for name in names)
+
+
+@torch.inference_mode()
+def main():
+    parser = cli.Parser(description=__doc__)
+    which = 'reducers (default: all)'
+    parser.add('--methods', which, nargs='+', default=())
+    which = 'modules to import, which register other reducers'
+    parser.add('--imports', which, nargs='+', default=())
+    parser.flag('--stored', 'extract nothing, use the stored features')
+    parser.flag('--times', 'measure milliseconds, on an idle machine')
+    parser.add('--threads', 'threads', 1, type=int)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    MMLogger.get_current_instance().setLevel('ERROR')
+    for module in args.imports:
+        import_module(module)
+    networks, names = list_networks(args.methods), find_datasets()
+    table = measure_networks(networks, names, args.stored)
+    if args.times:
+        time_networks(networks)
+    missing = [x for x in networks if select(table, identify(x)).empty]
+    if len(table):
+        write(STUDY, add_times(table))
+    if args.methods:
+        print_methods(table, args.methods)
+    print(f'{len(networks) - len(missing)} networks, {len(missing)} missing')
+
+
+def measure_networks(networks, names, is_stored):
+    """Return the table with the rows of networks, measured if missing."""
+    table = read(STUDY)
+    for network in networks:
+        if not is_stored:
+            extract(network, names)
+        if is_extracted(network, names):
+            wanted = [(identify(network), (network, names))]
+            table = kept(STUDY, measure, wanted)
+    return table
+
+
+def print_methods(table, methods):
+    """Print the most important columns of some methods."""
+    rows = table[table.method.isin([*methods]) & (table.img_size == 224)]
+    columns = 'features', 'gmacs', 'mean', 'difference', 'half_width'
+    rows = rows[[*KEYS, *columns, 'agreement', 'untrained']]
+    print(rows.to_string(index=False))
+
+
+if __name__ == '__main__':
+    cli.run(main)

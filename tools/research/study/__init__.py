@@ -1,0 +1,1 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.

@@ -1,0 +1,81 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Milliseconds per photo in ONNX Runtime, at batch sizes 1 and 8."""
+
+from frozen import DEPTH
+from tables import kept, read
+
+from mmclca.benchmark.candidates import ONNX, Candidate
+from mmclca.benchmark.steps import Setting, interleaved_seconds, make_step
+
+from .networks import GRID, Network
+from .rows import NONE
+
+TIMES = 'few_tokens_times'
+BATCHES = 1, 8
+ROUNDS = 20
+ARCHITECTURE = ['architecture', 'method', 'keep_rate', 'img_size', 'depth']
+VIT = 'vit_tiny'  # all ViTs of the study have its architecture
+
+
+def measure_times(network, depth):
+    """Return a row with the milliseconds of a network.
+
+    The full ViT is timed in turn with it, and both times are stored: their
+    ratio does not depend on the load of the machine.
+    """
+    full = Network(GRID['vits'][0])
+    row = {}
+    for batch in BATCHES:
+        setting = Setting(batch=batch)
+        models = dict(
+            ms=network.get_config(depth).model, full=full.get_config().model
+        )
+        steps = {
+            name: make_step(Candidate(name, model, runtime=ONNX), setting)
+            for name, model in models.items()
+        }
+        seconds = interleaved_seconds(steps, setting, ROUNDS)
+        for name, values in seconds.items():
+            row[f'{name}_{batch}'] = round(1e3 * min(values) / batch, 3)
+    return [row]
+
+
+def identify_architecture(network, depth):
+    """Return the columns that identify what is timed."""
+    name = VIT if network.is_vit else network.network
+    method = network.method or NONE
+    values = name, method, network.keep_rate, network.img_size, depth
+    return dict(zip(ARCHITECTURE, values, strict=True))
+
+
+def list_timed(networks):
+    """List pairs of columns and what is timed, each architecture once."""
+    pairs = [(x, DEPTH) for x in networks]
+    pairs += [(Network(GRID['vits'][0]), depth) for depth in GRID['depths']]
+    pairs = [(x, depth) for x, depth in pairs if is_timed(x)]
+    return [(identify_architecture(*pair), pair) for pair in pairs]
+
+
+def is_timed(network):
+    """Return whether a network is timed: one of the ViTs is enough."""
+    return not network.is_vit or network.network == VIT
+
+
+def time_networks(networks):
+    """Return the table of times; measure missing ones."""
+    return kept(TIMES, measure_times, list_timed(networks))
+
+
+def add_times(table):
+    """Return the rows with their times, where measured."""
+    columns = [f'ms_{batch}' for batch in BATCHES]
+    table = table.drop(columns=columns, errors='ignore')
+    times = read(TIMES)
+    if times.empty:
+        return table.assign(**dict.fromkeys(columns))
+    vits = [Network(file).network for file in GRID['vits']]
+    keys = table.assign(
+        architecture=table.network.where(~table.network.isin(vits), VIT)
+    )
+    merged = keys.merge(times[[*ARCHITECTURE, *columns]], 'left', ARCHITECTURE)
+    return merged.drop(columns='architecture')
