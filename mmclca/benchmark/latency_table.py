@@ -2,7 +2,7 @@
 """Latencies measured on this machine, kept for later calls."""
 
 import json
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
@@ -15,6 +15,7 @@ from mmclca.errors import Error
 from mmclca.utils.files import replace_text
 from mmclca.utils.provenance import machine_name, versions
 
+from .steps import Name
 from .timing import ROUNDS, time_models
 
 
@@ -62,6 +63,36 @@ class LatencyTable:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             replace_text(self.path, json.dumps(asdict(self), indent=1))
 
+    def look_up(
+        self,
+        hashes: Mapping[Name, str],
+        measure: Callable[[list[Name]], tuple[dict[Name, float], str]],
+    ) -> tuple[dict[Name, float], str]:
+        """Return latencies by name; measure those that are unknown.
+
+        Latencies measured on a busy machine are not kept.
+
+        Args:
+            hashes (Mapping[Hashable, str]): Hash by name.
+            measure (Callable): Function from names to milliseconds by name,
+                and a note if the machine is busy.
+
+        Returns:
+            tuple[dict[Hashable, float], str]: Milliseconds, and the note.
+        """
+        unknown = [x for x in hashes if hashes[x] not in self.milliseconds]
+        times, busy = measure(unknown) if unknown else ({}, '')
+        if times and not busy:
+            hashed = {hashes[name]: time for name, time in times.items()}
+            self.milliseconds.update(hashed)
+            self.write()
+        kept = {
+            name: self.milliseconds[key]
+            for name, key in hashes.items()
+            if name not in unknown
+        }
+        return kept | times, busy
+
 
 def hash_model(config: Mapping) -> str:
     """Hash what the latency depends on: all but classes and weights."""
@@ -70,16 +101,16 @@ def hash_model(config: Mapping) -> str:
         for name, part in config.items()
         if isinstance(part, Mapping) and name != 'data_preprocessor'
     }
-    text = json.dumps(parts, sort_keys=True, default=str)
-    return sha256(text.encode()).hexdigest()
+    content = json.dumps(parts, sort_keys=True, default=str)
+    return sha256(content.encode()).hexdigest()
 
 
 def look_up_or_time(
-    models: Mapping[Hashable, dict],
+    models: Mapping[Name, dict],
     runtime: str,
     device: str,
     rounds: int = ROUNDS,
-) -> tuple[dict[Hashable, float], str]:
+) -> tuple[dict[Name, float], str]:
     """Return the latencies of models, and measure those that are unknown.
 
     Args:
@@ -90,27 +121,12 @@ def look_up_or_time(
 
     Returns:
         tuple[dict[Hashable, float], str]: As from
-        :func:`mmclca.benchmark.timing.time_models`. Latencies measured on a
-        busy machine are not kept.
+        :func:`mmclca.benchmark.timing.time_models`.
     """
-    table = LatencyTable.read(runtime, device)
     hashes = {name: hash_model(config) for name, config in models.items()}
-    unknown = {
-        name: config
-        for name, config in models.items()
-        if hashes[name] not in table.milliseconds
-    }
-    times, busy = {}, ''
-    if unknown:
-        times, busy = time_models(unknown, runtime, device, rounds)
-    if times and not busy:
-        table.milliseconds.update(
-            {hashes[name]: time for name, time in times.items()}
-        )
-        table.write()
-    known = {
-        name: table.milliseconds[hashes[name]]
-        for name in models
-        if name not in times
-    }
-    return known | times, busy
+
+    def measure(names: list[Name]) -> tuple[dict[Name, float], str]:
+        unknown = {name: models[name] for name in names}
+        return time_models(unknown, runtime, device, rounds)
+
+    return LatencyTable.read(runtime, device).look_up(hashes, measure)

@@ -3,7 +3,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from operator import truediv
@@ -15,7 +15,7 @@ from mmclca.utils.messages import track, warn
 from mmclca.utils.torch_versions import EXPORTS_LOOPS, has_torch, require_torch
 
 from .candidates import ONNX, PYTORCH, Candidate
-from .steps import Setting, interleaved_seconds, make_step
+from .steps import Name, Setting, interleaved_seconds, make_step
 
 RUNTIMES = dict(onnx='ONNX Runtime', pytorch='PyTorch')
 NEEDED = 'onnx', 'onnxscript', 'onnxruntime'
@@ -102,11 +102,11 @@ def _has_onnx_runtime(device: str) -> bool:
 
 
 def time_models(
-    models: Mapping[Hashable, dict],
+    models: Mapping[Name, dict],
     runtime: str,
     device: str,
     rounds: int = ROUNDS,
-) -> tuple[dict[Hashable, float], str]:
+) -> tuple[dict[Name, float], str]:
     """Measure the latency of one image with all PyTorch threads.
 
     ``models`` maps names to classifier configs. Returns the minimum of the
@@ -130,10 +130,10 @@ def time_models(
 
 
 def repeat_passes(
-    steps: Mapping[Hashable, Callable[[], object]],
+    steps: Mapping[Name, Callable[[], object]],
     setting: Setting,
     rounds: int = ROUNDS,
-) -> dict[Hashable, Passes]:
+) -> dict[Name, Passes]:
     """Repeat the passes of several models, interleaved.
 
     With one thread on a CPU, their processor time is measured, which other
@@ -147,7 +147,7 @@ def repeat_passes(
     Returns:
         dict[Hashable, Passes]: Without models that exceed the GPU memory.
     """
-    cpu: dict[Hashable, list[float]] = {name: [] for name in steps}
+    cpu: dict[Name, list[float]] = {name: [] for name in steps}
     recorded = {name: _record_cpu(x, cpu[name]) for name, x in steps.items()}
     elapsed = interleaved_seconds(recorded, setting, rounds)
     if setting.on_gpu or sys.platform == 'win32':  # a coarse clock
@@ -173,7 +173,7 @@ def _record_cpu(
     return recorded
 
 
-def busy_note(passes: Mapping[Hashable, Passes]) -> str:
+def busy_note(passes: Mapping[Name, Passes]) -> str:
     """Describe a busy machine: 'machine busy (...), latency may be ...'.
 
     The text is empty if it is not busy.

@@ -1,7 +1,12 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 
 from .int8 import quantize
-from .onnx_file import export_onnx, write_onnx, write_onnx_to_time
+from .onnx_file import (
+    export_onnx,
+    write_layer_to_time,
+    write_onnx,
+    write_onnx_to_time,
+)
 from .onnx_runtime import load_onnx, open_session
 from .photo_input import add_preprocessing, check_photo
 from .prediction_sets import describe_sets
@@ -29,6 +34,7 @@ __all__ = [
     'quantize',
     'read_preprocessing',
     'store_in_8_bits',
+    'write_layer_to_time',
     'write_onnx',
     'write_onnx_to_time',
     'write_web_app',

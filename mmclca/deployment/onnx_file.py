@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from torch import nn
-from torch.export import ExportedProgram
+from torch import Tensor, nn
+from torch.export import Dim, ExportedProgram
 
 from mmclca.errors import Error
 from mmclca.models import Reducible
@@ -31,6 +31,8 @@ from .source import Exported, ExportSource
 OLDEST_OPSET = 18
 NEWEST_OPSET = 22  # ONNX Runtime fails on the Attention operator of 23
 INPUT, OUTPUTS = 'images', ('logits', 'nearest')
+TOKENS = 'tokens'  # size of the input of an exported layer
+LEAST_TOKENS = 4
 
 
 def write(
@@ -144,6 +146,22 @@ def write_onnx_to_time(
     """
     require('onnx', 'onnxscript', extra='deploy')
     program = classifier_program(model, size, batch)
+    _write_graph(program, path, opset_version=OLDEST_OPSET, optimize=False)
+
+
+def write_layer_to_time(layer: nn.Module, tokens: Tensor, path: Path) -> None:
+    """Write a transformer layer to an ONNX file for any number of tokens.
+
+    Args:
+        layer (nn.Module): Module from tokens (B, N, C) to one or two tensors.
+        tokens (Tensor): Example tokens (B, N, C). In the file, the size N is
+            called ``TOKENS``; it has to be at least ``LEAST_TOKENS``.
+        path (Path): Output file.
+    """
+    require('onnx', 'onnxscript', extra='deploy')
+    dims = {1: Dim(TOKENS, min=LEAST_TOKENS)}
+    with torch.no_grad():
+        program = torch.export.export(layer, (tokens,), dynamic_shapes=(dims,))
     _write_graph(program, path, opset_version=OLDEST_OPSET, optimize=False)
 
 

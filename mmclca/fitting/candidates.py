@@ -1,20 +1,24 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Candidate models for pretrained weights, and selection by cost."""
 
-from collections.abc import Iterable, Iterator
-from math import ceil
 from typing import Any, NamedTuple
 
-from mmclca.benchmark.latency_table import look_up_or_time
-from mmclca.benchmark.timing import RUNTIMES, find_runtime
+from mmclca.benchmark.timing import find_runtime
 from mmclca.evaluation.cost import count_config
 from mmclca.models import Variant
 
-from .budget import Budget, BudgetError, parse_budget
+from .budget import parse_budget
+from .candidate_costs import (
+    CandidateCost,
+    CountedCandidate,
+    confirm_predicted,
+    find_within_budget,
+    measure_by_pace,
+)
 from .model_config import build_config
 from .options import FitOptions
-from .record_parts import describe_variant, require_part
-from .weights import PIXELS, PretrainedWeights
+from .record_parts import require_part
+from .weights import PIXELS, VIT, PretrainedWeights
 
 # image sizes of candidates without token reduction
 IMAGE_SIZES = (224, 208, 192, 160, 144, 128)
@@ -24,7 +28,6 @@ NO_REDUCTION: dict[str, Any] = dict(
 )
 ATC = dict(NO_REDUCTION, method='ATC', keep_rate=0.5)
 DIFF_RATE = dict(ATC, method='DiffRate')
-SKIP_FACTOR = 1.5  # times the latency budget: candidates are not measured
 
 
 class MeasuredCandidate(NamedTuple):
@@ -64,14 +67,6 @@ VIT_TINY = (
     MeasuredCandidate(DIFF_RATE, 160, 71.9),
     MeasuredCandidate(ATC, 128, 68.4),
 )
-
-
-class CandidateCost(NamedTuple):
-    """A candidate's cost in the budget's unit, and a note for errors."""
-
-    variant: Variant
-    cost: float
-    note: str = ''
 
 
 def list_variants(pretrained: PretrainedWeights) -> tuple[Variant, ...]:
@@ -123,58 +118,18 @@ def choose_candidate(
     budget = parse_budget(options.budget)
     # lazy: counting stops at the first candidate within the budget
     costs = (
-        CandidateCost(variant, count_config(config).flops / 1e9)
+        CountedCandidate(variant, config, count_config(config))
         for variant, config in models.items()
     )
-    if budget.unit == 'ms':
-        runtime = find_runtime(options.runtime, device)
-        costs = _measure_latencies(models, costs, budget, runtime, device)
-    candidate = find_within_budget(costs, budget)
+    if budget.unit == 'GMACs':
+        candidate = find_within_budget(
+            (CandidateCost(x.variant, x.cost.gmacs) for x in costs), budget
+        )
+        return candidate.variant, candidate.cost
+    runtime = find_runtime(options.runtime, device)
+    if pretrained.backbone['type'] == VIT and runtime == 'onnx':
+        measured = confirm_predicted(costs, budget)
+    else:
+        measured = measure_by_pace(costs, budget, runtime, device)
+    candidate = find_within_budget(measured, budget)
     return candidate.variant, candidate.cost
-
-
-def _measure_latencies(
-    models: dict[Variant, dict],
-    costs: Iterable[CandidateCost],
-    budget: Budget,
-    runtime: str,
-    device: str,
-) -> Iterator[CandidateCost]:
-    """Yield each candidate with its latency instead of its GMACs.
-
-    If the latency is expected to be far above the budget from that of another
-    candidate, it is not measured: exporting a network takes seconds.
-    """
-    pace, busy = 0.0, ''  # milliseconds per GMACs
-    for variant, gmacs, _ in costs:
-        if pace * gmacs < SKIP_FACTOR * budget.amount:
-            times, busy = look_up_or_time(
-                {variant: models[variant]}, runtime, device
-            )
-            pace = times[variant] / gmacs
-        note = f' in {RUNTIMES[runtime]}' + (f'; {busy}' if busy else '')
-        yield CandidateCost(variant, pace * gmacs, note)
-
-
-def find_within_budget(
-    costs: Iterable[CandidateCost], budget: Budget
-) -> CandidateCost:
-    """Return the first candidate within the budget.
-
-    A cost of at most 1% more is within it: 160 px need 0.301 GMACs.
-    If all models cost too much, the ``BudgetError`` ends with the note of the
-    cheapest one.
-    """
-    costly = []
-    for candidate in costs:
-        if candidate.cost <= 1.01 * budget.amount:
-            return candidate
-        costly.append(candidate)
-    cheapest = min(costly, key=lambda candidate: candidate.cost)
-    # rounded up, to be valid as a budget
-    enough = ceil(1000 * cheapest.cost) / 1000
-    raise BudgetError(
-        f'budget {budget.amount:g}{budget.unit}: no model fits; the cheapest '
-        f'needs {enough:g} {budget.unit} '
-        f'({describe_variant(cheapest.variant)}){cheapest.note}'
-    )

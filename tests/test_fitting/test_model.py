@@ -9,16 +9,16 @@ from tables import select
 from tiny_photos import write_weights
 from tiny_run import ROOT
 
+from mmclca.benchmark.layer_times import LayerTimes
 from mmclca.checkpoints.error import CheckpointError, DownloadError
-from mmclca.fitting import candidates, weights
+from mmclca.fitting import candidate_costs, candidates, weights
 from mmclca.fitting.budget import NO_BUDGET, Budget
+from mmclca.fitting.candidate_costs import CandidateCost, find_within_budget
 from mmclca.fitting.candidates import (
     DEIT,
     DIFF_RATE,
     VIT_TINY,
-    CandidateCost,
     choose_candidate,
-    find_within_budget,
 )
 from mmclca.fitting.options import FitOptions
 from mmclca.fitting.record_parts import describe_variant
@@ -72,7 +72,7 @@ def gmacs(config):
 
 
 def count(config):
-    return SimpleNamespace(flops=1e9 * gmacs(config))
+    return SimpleNamespace(gmacs=gmacs(config), attended=[197])
 
 
 def times(models, runtime, device):
@@ -94,7 +94,7 @@ def test_candidate_depends_on_pixels_and_budget(
     monkeypatch.setattr(candidates, 'count_config', count)
     timed = []
     monkeypatch.setattr(
-        candidates,
+        candidate_costs,
         'look_up_or_time',
         lambda own, *where: timed.extend(own) or times(own, *where),
     )
@@ -112,6 +112,60 @@ def test_candidate_depends_on_pixels_and_budget(
     assert len(timed) == (4 if budget == '3.9ms' else 0)
     assert describe_variant(found) == chosen
     assert found.layers == (*range(12),)
+
+
+def predict(_, cost, method):
+    return 12 * cost.gmacs
+
+
+@pytest.mark.parametrize(
+    'budget, slower, chosen, measured',
+    [
+        # the prediction is right
+        ('10ms', 1.0, 'ATC, keep rate 0.5, 224 px', 1),
+        # the first takes longer
+        ('10ms', 1.4, 'DiffRate, keep rate 0.5, 192 px', 2),
+        # the cheapest is faster than predicted
+        ('2ms', 0.5, 'ATC, keep rate 0.5, 128 px', 1),
+        ('2ms', 1.0, '', 1),
+        ('4ms', 2.0, '', 2),
+    ],
+)
+def test_predicted_latency_is_confirmed_by_one_export(
+    budget, slower, chosen, measured, monkeypatch
+):
+    timed = []
+
+    def look_up(models, *where):
+        timed.extend(models)
+        found, busy = times(models, *where)
+        return {name: slower * ms for name, ms in found.items()}, busy
+
+    monkeypatch.setattr(candidates, 'count_config', count)
+    monkeypatch.setattr(candidates, 'find_runtime', lambda *_: 'onnx')
+    monkeypatch.setattr(candidate_costs, 'look_up_or_time', look_up)
+    layer_times = LayerTimes([197], [1.0])
+    monkeypatch.setattr(
+        candidate_costs, 'look_up_layer_times', lambda *_: layer_times
+    )
+    monkeypatch.setattr(LayerTimes, 'predict', predict)
+    pretrained = PretrainedWeights(
+        'tiny', 'tiny.pth', TINY, PIXELS['imagenet'], ()
+    )
+    given = pretrained, 40, FitOptions(budget=budget), 'cpu'
+    if chosen:
+        variant, cost = choose_candidate(*given)
+        assert describe_variant(variant) == chosen
+        assert cost == pytest.approx(12 * slower * count_variant(variant))
+    else:
+        with pytest.raises(ValueError, match='needs .* 128 px'):
+            choose_candidate(*given)
+    assert len(timed) == measured
+
+
+def count_variant(variant):
+    rate = variant.keep_rate if variant.method else 1
+    return variant.img_size**2 * rate * 25e-6
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,9 @@ TABLE = {
         'agree.png',
         'agree.png',
     ),
+    'research/latency_prediction.py': Row(
+        '--weights weights/tiny.safetensors --rounds 2'
+    ),
     'visualization/vis_confusions.py': Row(
         'tiny.py tiny.pth --device cpu --pairs 1 --out taken.png', 'taken.png'
     ),
@@ -173,7 +176,11 @@ READERS = (
 )
 SLOW = (pytest.mark.slow, pytest.mark.first)
 EXPORTS = (*SLOW, NEEDS_COMPILER)
-MARKS = {'mmclca export': EXPORTS, 'mmclca page': NEEDS_GRADIO}
+MARKS = {
+    'mmclca export': EXPORTS,
+    'mmclca page': NEEDS_GRADIO,
+    'research/latency_prediction.py': EXPORTS,
+}
 GOLDEN = (
     'predict.py',
     'probe.py',
