@@ -20,7 +20,7 @@ class ExportOption:
     """Option of a format: ``--NAME``, and a keyword of its ``write``.
 
     Args:
-        name (str): Name.
+        name (str): Name, as a keyword.
         summary (str): Meaning, for ``--help``.
         default (object): Default. False for a flag.
         choices (tuple[str]): Allowed values. Defaults to (), any.
@@ -35,6 +35,11 @@ class ExportOption:
     choices: tuple[str, ...] = ()
     bounds: tuple[int, int] | None = None
     convert: Callable[[str], Any] = str
+
+    @property
+    def flag(self) -> str:
+        """Command-line option."""
+        return f'--{self.name.replace("_", "-")}'
 
 
 @dataclass(frozen=True)
@@ -125,7 +130,7 @@ class ExportFormat:
                     if option in other.options
                 ]
                 raise Error(
-                    f'--{option.name} needs {" or ".join(flags)}, found '
+                    f'{option.flag} needs {" or ".join(flags)}, found '
                     f'{self.flag}'
                 )
         return {name: settings[name] for name in names}
@@ -152,6 +157,9 @@ PHOTOS = ExportOption(
 FLOAT = ExportOption('float', 'web app with 32-bit weights', False)
 NAME = ExportOption(
     'name', 'name of the web app (default: title of the report)'
+)
+PHOTOS_IN_APP = ExportOption(
+    'photos_in_app', 'show one training photo per class in the web app', False
 )
 INFER = (('Next', 'python tools/deployment/infer_onnx.py {out} PHOTOS'),)
 HOST = (
@@ -195,7 +203,7 @@ FORMATS = {
             'web app for phones (a folder), 8-bit weights',
             'web_app',
             'web',
-            (OPSET, FLOAT, NAME, PHOTOS),
+            (OPSET, FLOAT, NAME, PHOTOS, PHOTOS_IN_APP),
             has_flag=True,
             next_steps=HOST,
             download=PHONE_APP,

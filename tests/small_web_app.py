@@ -6,7 +6,7 @@ import json
 import numpy as np
 import onnx
 
-from mmclca.deployment import write_web_app
+from mmclca.deployment import ModelTitle, Rate, write_web_app
 
 CLASSES = ['red', 'green', 'blue', '<b>äsh</b>', '=maple', 'oak, "old"']
 GRAPH = """<ir_version: 8, opset_import: ["" : 18]>
@@ -19,7 +19,7 @@ colors (uint8[h, w, 3] photo) => (float[1, 6] logits)
 }"""
 
 
-def write_small_app(folder, seed=0, sure=None):
+def write_small_app(folder, seed=0, sure=None, class_photos=()):
     """Write the app to ``folder/web``, ``sure`` is for prediction sets."""
     weight = np.random.default_rng(seed).normal(scale=0.05, size=18)
     numbers = ', '.join(map(str, weight.tolist()))
@@ -28,6 +28,6 @@ def write_small_app(folder, seed=0, sure=None):
     facts = {key: json.dumps(fact) for key, fact in facts.items()}
     onnx.helper.set_model_props(file, facts)
     onnx.save(file, folder / 'model.onnx')
-    name, accuracy = 'Übung', '96% accuracy'
-    write_web_app(folder / 'web', folder / 'model.onnx', name, accuracy)
+    title = ModelTitle('Übung', Rate(0.96, 0.9, 0.99), 'sessions')
+    write_web_app(folder / 'web', folder / 'model.onnx', title, class_photos)
     return folder / 'web'

@@ -13,7 +13,13 @@ from .prediction_sets import describe_sets
 from .preprocessing import Preprocessing, make_metadata, read_preprocessing
 from .pt2 import export_pt2
 from .small_weights import store_in_8_bits
-from .source import Exported, ExportSource, ModelTitle, QuantizedComparison
+from .source import (
+    Exported,
+    ExportSource,
+    ModelTitle,
+    QuantizedComparison,
+    Rate,
+)
 from .web_app import check_web_runtime, write_web_app
 
 __all__ = [
@@ -22,6 +28,7 @@ __all__ = [
     'ModelTitle',
     'Preprocessing',
     'QuantizedComparison',
+    'Rate',
     'add_preprocessing',
     'check_photo',
     'check_web_runtime',

@@ -12,16 +12,38 @@ from .preprocessing import Preprocessing
 
 
 @dataclass(frozen=True)
+class Rate:
+    """Measured rate, 0 to 1.
+
+    Args:
+        value (float): The rate.
+        low (float, optional): Lower bound of its 95% interval.
+        high (float, optional): Upper bound.
+    """
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
 class ModelTitle:
-    """Name of a model, and its accuracy in words.
+    """Name of a model, and what was measured.
 
     Args:
         name (str): Name.
-        claim (str): Accuracy, and for which photos it holds; '' if unknown.
+        accuracy (Rate, optional): Accuracy on new photos. Defaults to None:
+            unknown.
+        validity (str): Photos for which it holds: a key of ``VALIDITY`` in
+            :mod:`mmclca.fitting.record_description`. Defaults to ''.
+        false_alarms (Rate, optional): Rate of photos of a known class that
+            are flagged as unknown. Defaults to None: unknown.
     """
 
     name: str
-    claim: str
+    accuracy: Rate | None = None
+    validity: str = ''
+    false_alarms: Rate | None = None
 
 
 @dataclass(frozen=True)
@@ -50,6 +72,7 @@ class ExportSource:
         metadata (dict[str, str]): Facts to store in the file, see
             :func:`.make_metadata`.
         describe (Callable): Returns the :class:`ModelTitle`.
+        find_class_photos (Callable): Returns the path of one photo per class.
         compare (Callable): Compares a 32-bit with an 8-bit ONNX file for
             normalized images, on the photos in a folder, if any.
     """
@@ -59,6 +82,7 @@ class ExportSource:
     preprocessing: Preprocessing
     metadata: dict[str, str]
     describe: Callable[[], ModelTitle]
+    find_class_photos: Callable[[], list[Path]]
     compare: Callable[[Path, Path, Path | None], QuantizedComparison]
 
 

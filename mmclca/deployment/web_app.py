@@ -3,6 +3,8 @@
 
 import json
 from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,7 +16,9 @@ from .onnx_file import OLDEST_OPSET, export_source
 from .onnx_runtime import open_session
 from .photo_input import add_photo_input
 from .small_weights import store_in_8_bits
-from .source import Exported, ExportSource
+from .source import Exported, ExportSource, ModelTitle
+from .web_pictures import encode_picture
+from .web_texts import write_page, write_texts
 
 MODEL, MANIFEST = 'model.onnx', 'manifest.webmanifest'
 _SOURCES = Path(__file__).parent / 'web'
@@ -29,6 +33,7 @@ def write(
     float: bool = False,
     name: str | None = None,
     photos: Path | None = None,
+    photos_in_app: bool = False,
 ) -> Exported:
     """Write the format ``web``: a folder with the files of a web app.
 
@@ -37,6 +42,9 @@ def write(
     """
     check_web_runtime()
     title = source.describe()
+    if name:
+        title = replace(title, name=name)
+    class_photos = source.find_class_photos() if photos_in_app else []
     with TemporaryDirectory() as folder:
         full, small = Path(folder, '32.onnx'), Path(folder, '8.onnx')
         difference = export_source(source, full, opset)
@@ -46,7 +54,7 @@ def write(
             comparison = source.compare(full, small, photos)
             models.append(small)
         add_photo_input(source, *models)
-        files = write_web_app(out, models[-1], name or title.name, title.claim)
+        files = write_web_app(out, models[-1], title, class_photos)
     return Exported(files, difference, comparison)
 
 
@@ -61,7 +69,10 @@ def check_web_runtime() -> None:
 
 
 def write_web_app(
-    folder: Path, model: Path, name: str, accuracy: str = ''
+    folder: Path,
+    model: Path,
+    title: ModelTitle,
+    class_photos: Sequence[Path] = (),
 ) -> list[Path]:
     """Write the files of a web app, and replace an earlier app.
 
@@ -71,32 +82,49 @@ def write_web_app(
     Args:
         folder (Path): Folder for the app; other files in it are kept.
         model (Path): ONNX file that takes one photo, with metadata.
-        name (str): Name of the app.
-        accuracy (str): Accuracy of the model in words. Defaults to ''.
+        title (ModelTitle): Name of the app, and what was measured.
+        class_photos (Sequence[Path]): One photo per class to show. Defaults
+            to (): none.
 
     Returns:
         list[Path]: The written files.
 
     Raises:
         FileNotFoundError: See :func:`check_web_runtime`.
+        Error: If a photo cannot be read.
+    """
+    files = build_files(model, title, class_photos)
+    files['sw.js'] = _write_service_worker(files)
+    for file in sorted(files, key='sw.js'.__eq__):  # the service worker last
+        replace_bytes(folder / file, files[file])
+    return [folder / file for file in files]
+
+
+def build_files(
+    model: Path, title: ModelTitle, class_photos: Sequence[Path]
+) -> dict[str, bytes]:
+    """Return the files of a web app by name; see :func:`write_web_app`.
+
+    The service worker lacks the digests of the files.
     """
     check_web_runtime()
     files = _read_sources()
+    files['text.js'] = write_texts(files['text.js'])
+    files['index.html'] = write_page(files['index.html'])
     files[MODEL] = model.read_bytes()
     manifest = json.loads(files[MANIFEST])
-    files[MANIFEST] = _to_json(dict(manifest, name=name, short_name=name))
+    names = dict(name=title.name, short_name=title.name)
+    files[MANIFEST] = _to_json(manifest | names)
     metadata = open_session(model).get_modelmeta().custom_metadata_map
-    classes = json.loads(metadata['classes'])
-    description = dict(
-        name=name,
+    description = asdict(title) | dict(
         file=MODEL,
         integrity=compute_integrity(files[MODEL]),
         digest=sha256(files[MODEL]).hexdigest()[:12],
-        classes=classes,
+        classes=json.loads(metadata['classes']),
+        class_photos=[*map(encode_picture, class_photos)],
         threshold=json.loads(metadata['threshold']),
         sure=json.loads(metadata.get('sure', 'null')),
         dependence=json.loads(metadata.get('dependence', f'{DEPENDENCE}')),
-        about=_describe(len(classes), accuracy),
         runtime={
             file: compute_integrity(content)
             for file, content in files.items()
@@ -104,10 +132,7 @@ def write_web_app(
         },
     )
     files['model.json'] = _to_json(description)
-    files['sw.js'] = _write_service_worker(files)
-    for file in sorted(files, key='sw.js'.__eq__):  # the service worker last
-        replace_bytes(folder / file, files[file])
-    return [folder / file for file in files]
+    return files
 
 
 def _read_sources() -> dict[str, bytes]:
@@ -123,15 +148,6 @@ def _read_sources() -> dict[str, bytes]:
                 name = name.removesuffix('.mjs') + '.js'
             files[name] = path.read_bytes()
     return files
-
-
-def _describe(classes: int, accuracy: str) -> str:
-    if not accuracy:
-        return f'Identifies {classes} classes.'
-    return (
-        f'Identifies {classes} classes with {accuracy}. To learn its accuracy '
-        'elsewhere, test it with photos whose classes you know.'
-    )
 
 
 def _to_json(content: dict) -> bytes:

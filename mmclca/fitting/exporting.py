@@ -17,6 +17,7 @@ from mmclca.deployment import (
     ExportSource,
     ModelTitle,
     QuantizedComparison,
+    Rate,
     describe_sets,
     make_metadata,
     read_preprocessing,
@@ -26,9 +27,10 @@ from mmclca.evaluation.calibration_file import read_calibration
 from mmclca.export_formats import ExportFormat
 from mmclca.utils.files import remove_partial_files
 
+from .class_photos import find_class_photos
 from .fit_folder import FitFolder
 from .plants import read_dependence
-from .record_description import describe_record
+from .record_description import find_validity
 
 
 def export_model(
@@ -81,6 +83,9 @@ def export_model(
         )
         | dict(dependence=json.dumps(read_dependence(checkpoint).value)),
         describe=lambda: describe_model(checkpoint),
+        find_class_photos=lambda: find_class_photos(
+            checkpoint, inferencer.classes
+        ),
         compare=compare,
     )
     if not export_format.is_folder:
@@ -102,10 +107,23 @@ def _describe_sets(checkpoint: str, num_classes: int) -> dict | None:
 
 
 def describe_model(checkpoint: str) -> ModelTitle:
-    """Return a model folder's name and accuracy, or a file's name."""
+    """Return a model folder's name and figures, or a file's name."""
     path = Path(checkpoint).resolve()
     if not is_fitted(path):
-        return ModelTitle(path.name if path.is_dir() else path.stem, '')
+        return ModelTitle(path.name if path.is_dir() else path.stem)
     files = FitFolder.open(path)
     record = files.read_complete()
-    return ModelTitle(files.name_model(record), describe_record(record).claim)
+    best, threshold = record.best, record.threshold
+    accuracy = false_alarms = None
+    if best.accuracy is not None and record.is_representative:
+        accuracy = Rate(best.accuracy, best.low, best.high)
+    if threshold and threshold.false_alarms is not None:
+        false_alarms = Rate(
+            threshold.false_alarms, threshold.low, threshold.high
+        )
+    return ModelTitle(
+        files.name_model(record),
+        accuracy,
+        find_validity(record) if accuracy else '',
+        false_alarms,
+    )

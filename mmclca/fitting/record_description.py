@@ -12,6 +12,29 @@ from .shortcut_record import ShortcutsDescription, describe_shortcuts
 from .spread_text import describe_coinciding, describe_needed, describe_spreads
 from .wording import Advice, Description, percent
 
+# photos for which accuracy and interval hold
+VALIDITY = {
+    'test': Description(('new photos like those in val and test',)),
+    'days': Description(
+        ('new photos taken on other days',),
+        'No day was in both training and test.',
+    ),
+    'groups': Description(
+        ('new photos of new groups',),
+        'No group was in both training and test.',
+    ),
+    'sessions': Description(
+        (
+            'new photos taken on the same days, in the same places and with '
+            'the same cameras',
+        ),
+        'The accuracy on other days, places or cameras is unknown.',
+        Advice(
+            'to measure it elsewhere, group photos by day or place', '--groups'
+        ),
+    ),
+}
+
 
 @dataclass(frozen=True)
 class RecordDescription:
@@ -79,7 +102,7 @@ def describe_record(record: FitRecord) -> RecordDescription:
         class_sizes=_describe_class_sizes(record),
         near_duplicates=record.photos.describe_near_duplicates(),
         validity=(
-            _describe_validity(record)
+            VALIDITY[find_validity(record)]
             if record.is_representative
             else Description()
         ),
@@ -94,30 +117,13 @@ def describe_record(record: FitRecord) -> RecordDescription:
     )
 
 
-def _describe_validity(record: FitRecord) -> Description:
-    """Describe the photos for which accuracy and interval hold."""
+def find_validity(record: FitRecord) -> str:
+    """Return the key in ``VALIDITY`` for the accuracy of a record."""
     if record.test:
-        return Description(('new photos like those in val and test',))
+        return 'test'
     if record.is_across_days:
-        return Description(
-            ('new photos taken on other days',),
-            'No day was in both training and test.',
-        )
-    if record.is_grouped:
-        return Description(
-            ('new photos of new groups',),
-            'No group was in both training and test.',
-        )
-    return Description(
-        (
-            'new photos taken on the same days, in the same places and with '
-            'the same cameras',
-        ),
-        'The accuracy on other days, places or cameras is unknown.',
-        Advice(
-            'to measure it elsewhere, group photos by day or place', '--groups'
-        ),
-    )
+        return 'days'
+    return 'groups' if record.is_grouped else 'sessions'
 
 
 def _describe_further_accuracies(record: FitRecord) -> Iterator[str]:

@@ -124,7 +124,8 @@ def test_app_of_fitted_model_predicts_as_python_offline(chromium, tmp_path):
     photos, weights = write_photos(tmp_path), write_weights(tmp_path)
     model = fit(photos, tmp_path / 'model', weights=weights, probe_only=True)
     with pytest.MonkeyPatch.context() as patch:
-        run_tool(patch, EXPORT, tmp_path / 'model', '--web', '--float')
+        options = '--web', '--float', '--photos-in-app'
+        run_tool(patch, EXPORT, tmp_path / 'model', *options)
     paths = sorted(photos.rglob('*.png'))[::3]
     paths.append(tmp_path / '=red.png')
     cv2.imwrite(str(paths[-1]), np.full((90, 50, 3), (0, 0, 255), 'u1'))
@@ -142,6 +143,8 @@ def test_app_of_fitted_model_predicts_as_python_offline(chromium, tmp_path):
         assert all(url.startswith('blob:') for url in asked)
         rows = table(page, tmp_path)
         flagged = page.locator('article.unknown').count()
+        assert page.locator('#classes img').count() == len(model.classes)
+        facts = page.locator('#facts').inner_text()
     for row, found in zip(rows, model.predict(paths), strict=True):
         assert row['image'] == Path(found['image']).name
         assert row['pred_class'] == row['name_1'] == found['pred_class']
@@ -150,6 +153,7 @@ def test_app_of_fitted_model_predicts_as_python_offline(chromium, tmp_path):
         assert row['result'] == result
         for name in ('pred_score', 'known_score'):
             assert abs(float(row[name]) - found[name]) < 1e-3
+    assert f'{100 * model.accuracy:.1f}% (95% interval' in facts
     assert flagged == sum(row['known'] == 'no' for row in rows) > 0
 
 
@@ -158,8 +162,8 @@ def test_app_is_used_on_a_phone_and_by_keyboard(app, chromium):
     with opened(chromium, address) as (page, _):
         drive.identify(page, folder / 'a.png')
         assert page.evaluate('document.documentElement.scrollWidth') == 360
-        # the button of the photo, for its plant, has no name
-        names = ('number', 'camera', 'files', 'position', '', 'export')
+        # summary and the button for a plant have no name
+        names = ('', 'number', 'camera', 'files', 'position', '', 'export')
         for name in (*names, 'clear'):
             page.keyboard.press('Tab')
             assert page.evaluate('document.activeElement.id') == name

@@ -69,14 +69,14 @@ def add_formats(parser):
 def add_option(parser, option: ExportOption):
     """Add an option of a format."""
     if option.default is False:
-        parser.flag(f'--{option.name}', option.summary)
+        parser.flag(option.flag, option.summary)
         return
     details = dict(type=option.convert)
     if option.bounds:
         details = dict(type=whole_number(*option.bounds))
     if option.choices:
         details['choices'] = option.choices
-    parser.add(f'--{option.name}', option.summary, option.default, **details)
+    parser.add(option.flag, option.summary, option.default, **details)
 
 
 def check(args, export_format):

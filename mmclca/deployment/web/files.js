@@ -6,28 +6,24 @@ async function fetchExported(name, integrity) { // fails with another digest
   const options = { integrity, cache: 'no-cache' };
   const response = await fetch(name, options).catch(() => undefined);
   if (response?.ok) return response;
-  const reason = response ? refused(response) : await explain(name);
-  throw Error(`${name === './' ? 'index.html' : name}: ${reason}.`);
+  const problem = response ? refused(response) : await explain(name);
+  const file = name === './' ? 'index.html' : name;
+  return fail('app.file.problem', { file, problem });
 }
 
-const refused = ({ status }) => `the host answers with error ${status}. ` +
-  'The app may be changing now: reload this page later. If the error stays, ' +
-  'copy all files of the app to the host again, or let the host serve files ' +
-  'of this type';
+const refused = ({ status }) => say('app.file.refused', { status });
 
 async function explain(name) { // of a file that was not fetched
   const response = await fetch(name, { cache: 'no-cache' }).catch(() => 0);
-  if (!response) return 'no connection to the host; reload this page later';
-  return response.ok ? 'the host sends other content than exported. If ' +
-    'the host adds scripts or optimizes files, turn this off. Otherwise ' +
-    'copy all files of the app to the host again' : refused(response);
+  if (!response) return say('app.file.no_connection');
+  return response.ok ? say('app.file.changed') : refused(response);
 }
 
-async function checkScript(name) { // which the browser did not run
-  const type = (await fetchExported(name)).headers.get('Content-Type');
+async function checkScript(file) { // which the browser did not run
+  const type = (await fetchExported(file)).headers.get('Content-Type');
   if (/javascript/.test(type)) return;
-  throw Error(`${name}: the host sends it as ${type}; it must be ` +
-    'text/javascript.');
+  const problem = say('app.file.type', { type });
+  fail('app.file.problem', { file, problem });
 }
 
 Object.assign(globalThis, { checkScript, fetchExported });

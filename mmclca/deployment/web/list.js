@@ -2,11 +2,12 @@
 // List of the identified photos in the storage of the browser. Each tab writes
 // a value of its own, so tabs that are open together lose no photo.
 
+import { TOP } from './answer.js';
+
 const LIST = `identified ${new URL('.', location)} `; // for hosts of more apps
 const TAB = `${LIST}${Date.now()} ${Math.random()}`;
-export const TOP = [1, 2, 3, 4, 5]; // classes per photo
 // named and ordered as in mmclca.apis.output
-const COLUMNS = ['image', 'photos', 'time', 'result', 'confidence',
+const COLUMNS = ['image', 'photos', 'time', 'result', 'confidence', 'trust',
   'pred_class', 'pred_score', 'known', 'known_score',
   'sure_answer', 'sure_set',
   ...TOP.flatMap((i) => [`label_${i}`, `name_${i}`, `score_${i}`]),
@@ -34,10 +35,8 @@ function write() {
   try {
     localStorage.setItem(TAB, JSON.stringify(mine));
   } catch (error) {
-    throw Error(error.name === 'QuotaExceededError' ?
-      'The storage is full: export the list now, then clear it.' :
-      'This browser blocks the storage of this page, so the list ends with ' +
-      'this page: export it now, and allow the page to store data (cookies).');
+    fail(error.name === 'QuotaExceededError' ? 'app.list_full' :
+      'app.list_blocked');
   }
 }
 

@@ -10,7 +10,8 @@ const SIGNATURES = { JPEG: /^\xff\xd8\xff/, PNG: /^\x89PNG\r\n\x1a\n/,
   AVIF: /^[^]{4}ftypavi/ };
 const CHECKS = { PNG: checkPng, WebP: checkWebp, GIF: checkGif,
   BMP: checkBmp, AVIF: checkAvif };
-const refuse = (text) => { throw Error(`${text}; save it as JPEG.`); };
+const refuse = (kind) => fail('app.photo.refused',
+  { problem: say(`app.photo.${kind}`) });
 const viewOf = (bytes) => new DataView(bytes.buffer, bytes.byteOffset);
 const textOf = (bytes, from, to) =>
   String.fromCharCode(...bytes.subarray(from, to));
@@ -20,12 +21,12 @@ export async function openPhoto(file) {
   const bytes = new Uint8Array(await file.arrayBuffer());
   const start = textOf(bytes, 0, 16);
   const kind = Object.keys(SIGNATURES).find((x) => SIGNATURES[x].test(start));
-  const unreadable = () => refuse('not a photo that this app can read');
+  const unreadable = () => refuse('unreadable');
   const facts = (kind ? CHECKS[kind]?.(bytes) : unreadable()) ?? {};
   const blob = new Blob(facts.parts ?? [bytes]);
   const size = await megapixels(blob).catch(unreadable);
   if (size > MAX) {
-    throw Error(`${Math.ceil(size)} megapixels; the limit is ${MAX}.`);
+    fail('app.photo.megapixels', { number: Math.ceil(size), limit: MAX });
   }
   const options = { premultiplyAlpha: 'none', colorSpaceConversion: 'none' };
   const bitmap = await createImageBitmap(blob, options).catch(unreadable);
@@ -46,7 +47,7 @@ function checkPng(bytes) {
   for (let at = 8, kind; kind !== 'IDAT' && at + 8 < bytes.length;) {
     const end = at + 12 + view.getUint32(at);
     kind = textOf(bytes, at + 4, at + 8);
-    if (kind === 'tRNS' && depth === 16) refuse('16-bit PNG with tRNS');
+    if (kind === 'tRNS' && depth === 16) refuse('png_trns');
     // Python has the still image of an animation, not its first frame
     if (kind === 'acTL') parts = [bytes.slice(0, at), bytes.slice(end)];
     at = end;
@@ -92,16 +93,16 @@ function checkGif(bytes) { // the first frame may be smaller than the image
     for (at += 2; bytes[at]; at += 1 + bytes[at]);
     at += 1;
   }
-  if (at + 9 >= bytes.length) refuse('a damaged GIF');
+  if (at + 9 >= bytes.length) refuse('gif_damaged');
   const view = viewOf(bytes), number = (place) => view.getUint16(place, true);
   if (number(at + 1) || number(at + 3) || number(at + 5) < number(6) ||
       number(at + 7) < number(8)) {
-    refuse('a GIF whose first frame has a margin');
+    refuse('gif_margin');
   }
 }
 
 function checkBmp(bytes) { // decoders spread 5 bits differently
-  if (bytes[14] > 12 && bytes[28] === 16) refuse('a 16-bit BMP');
+  if (bytes[14] > 12 && bytes[28] === 16) refuse('bmp');
 }
 
 function checkAvif(bytes) { // decoders differ in all but plain photos
@@ -110,7 +111,7 @@ function checkAvif(bytes) { // decoders differ in all but plain photos
   const codec = meta.indexOf('av1C'), isDeep = meta.charCodeAt(codec + 6) & 64;
   if (isDeep || textOf(bytes, 8, 12) === 'avis' ||
       /auxC|clap|grid|tmap/.test(meta)) {
-    refuse('an AVIF with more than 8 bits, transparency, animation or parts');
+    refuse('avif');
   }
 }
 
@@ -155,7 +156,7 @@ export function pixelsOf({ bitmap, isDeep, orientation }) {
     }
   }
   if (isDeep && pixels.every((value) => value < 64)) {
-    refuse('a 16-bit PNG with values of at most 14 bits');
+    refuse('png_deep');
   }
   return { pixels, width, height };
 }

@@ -1,7 +1,7 @@
 // Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 // Keep the app on the device. The export writes the digests of its files here,
 // so a new export replaces all of them or none.
-importScripts('files.js');
+importScripts('text.js', 'files.js');
 const FILES = {};
 const SCOPE = self.registration.scope;
 const OWN = `${SCOPE} `; // other apps may share the host

@@ -1,0 +1,50 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Texts of the user interfaces in all languages."""
+
+import re
+
+import pytest
+from tiny_run import ROOT
+
+from mmclca.languages import DEFAULT, read_texts
+
+TABLES = read_texts('')
+VALUE = re.compile(r'\{\w+\}')
+WEB = ROOT / 'mmclca/deployment/web'
+
+
+@pytest.mark.parametrize('language', TABLES)
+def test_table_has_each_text_with_its_values(language):
+    texts, expected = TABLES[language], TABLES[DEFAULT]
+    assert [*texts] == [*expected]
+    assert all(text.strip() for text in texts.values())
+    for key, text in texts.items():
+        assert {*VALUE.findall(text)} == {*VALUE.findall(expected[key])}
+
+
+def test_tables_have_english_and_chinese():
+    assert {'en', 'zh'} <= {*TABLES}
+
+
+def test_read_texts_selects_by_prefix():
+    (first, *_) = TABLES['zh']
+    assert read_texts(first) == {
+        name: {first: texts[first]} for name, texts in TABLES.items()
+    }
+
+
+def test_app_names_only_texts_of_the_table_and_all_of_them():
+    keys = {key for key in TABLES[DEFAULT] if key.startswith('app.')}
+    sources = [x for x in WEB.glob('*.*') if x.suffix in ('.js', '.html')]
+    content = '\n'.join(x.read_text() for x in sources)
+    refused = re.findall(r"refuse\('(\w+)'", content)
+    named = {
+        *re.findall(r"['\"](app\.[\w.]+)['\"]", content),
+        *(f'app.photo.{kind}' for kind in refused),
+    }
+    # such as `app.units.${unit}`
+    starts = tuple(re.findall(r'`(app\.[\w.]+\.)\$', content))
+    named -= {'app.js'}
+    assert named <= keys
+    assert all(any(key.startswith(x) for key in keys) for x in starts)
+    assert {x for x in keys - named if not x.startswith(starts)} == set()
