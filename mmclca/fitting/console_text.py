@@ -14,11 +14,12 @@ from mmclca.models import Variant
 
 from .candidates import get_measured_accuracies
 from .cost_parts import PhotoCost
+from .log import Log
 from .model_config import build_config
 from .plan import Plan
 from .probing import cross_validate_best
 from .record import FitRecord
-from .record_description import describe_record, name_tested
+from .record_description import RecordDescription, describe_record, name_tested
 from .record_parts import describe_variant, require_part
 from .spread_text import describe_coinciding, describe_spreads
 from .wording import Description, percent, plural
@@ -36,17 +37,25 @@ def list_rows(label: str, values: Iterable[str]) -> Iterator[str]:
         label = ''
 
 
-def start_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
-    """Describe the photos, their classes and the weights."""
-    names = [*record.photos.counts]
-    if len(names) > 6:
-        names = [*names[:3], '...', *names[-2:]]
+def data_lines(record: FitRecord) -> Iterator[str]:
+    """Describe the photos; warn first if classes coincide with days."""
     coinciding = describe_coinciding(record)
     yield from list_rows('Warning', coinciding.lines)
     yield row('Data', record.photos.describe())
+
+
+def spread_lines(record: FitRecord) -> Iterator[str]:
+    """Name the classes, and describe their days and groups."""
+    names = [*record.photos.counts]
+    if len(names) > 6:
+        names = [*names[:3], '...', *names[-2:]]
     yield row('  Classes', ', '.join(names))
     for title, lines in describe_spreads(record).items():
         yield from list_rows(f'  {title}', lines)
+
+
+def start_problem_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
+    """Describe problems of photos and weights."""
     yield from problem_lines(record.photos.problems)
     for note in plan.pretrained.notes:
         yield row('Warning', note)
@@ -159,11 +168,31 @@ def result_lines(record: FitRecord, is_console: bool = False) -> Iterator[str]:
     yield from _list_facts('', described.class_sizes, is_console)
     yield from list_rows('Measured', described.result.method)
     yield from _list_facts('Valid for', described.validity, is_console)
+    yield from _shortcut_lines(described, is_console)
+    yield from _list_facts('Unknown', described.threshold, is_console)
+    yield from _list_facts('Sure', described.guarantee, is_console)
+
+
+def plain_result_lines(record: FitRecord) -> Iterator[str]:
+    """Describe accuracy and warnings of the final model in plain words."""
+    described = describe_record(record)
+    result = described.result.plain
+    if described.note:
+        result = f'Before fine-tuning: {result}'
+    if described.why_unmeasured:
+        result = f'the accuracy was not measured: {described.why_unmeasured}'
+    yield row('Result', result)
+    yield from list_rows('Valid for', described.validity.lines)
+    yield from _shortcut_lines(described, is_console=False)
+
+
+def _shortcut_lines(
+    described: RecordDescription, is_console: bool
+) -> Iterator[str]:
+    """Warn of facts that tell the classes without a look at the plant."""
     for warning in described.shortcuts.warnings:
         yield row('Warning', warning)
     yield from _list_facts('', described.shortcuts.remedies, is_console)
-    yield from _list_facts('Unknown', described.threshold, is_console)
-    yield from _list_facts('Sure', described.guarantee, is_console)
 
 
 def _list_facts(
@@ -181,13 +210,12 @@ def get_program() -> str:
     return f'{shlex.quote(os.path.basename(sys.executable))} -m mmclca'
 
 
-def saved_lines(
+def removed_lines(
     folder: Path, exports: Sequence[Path], is_console: bool = True
 ) -> Iterator[str]:
-    """List written and removed files, and the next commands.
+    """List removed ``exports``, the exported files of the previous model.
 
-    ``exports`` are the exported files of the previous model. Commands are
-    listed only if ``is_console``.
+    The command to export again is named only if ``is_console``.
     """
     quoted, program = shlex.quote(str(folder)), get_program()
     for file in (file for file in exports if not file.exists()):
@@ -195,13 +223,32 @@ def saved_lines(
         flag = find_format(file).flag
         again = f'; run: {program} export {quoted} {flag}'
         yield row('Removed', f'outdated {name}{again * is_console}')
-    yield row('Saved', f'{folder}/ (model.pth, report.html, photographs.csv)')
-    if is_console:
-        yield row('Next', f'open {quoted}/report.html in a browser')
-        arguments = 'NEW_PHOTOS --out results.csv'
-        yield row('', f'{program} predict {quoted} {arguments}')
-        web = FORMATS['web'].flag
-        yield row('', f'{program} export {quoted} {web} (app for phones)')
+
+
+def saved_line(folder: Path) -> str:
+    """Name the written files."""
+    return row('Saved', f'{folder}/ (model.pth, report.html, photographs.csv)')
+
+
+def next_lines(folder: Path) -> Iterator[str]:
+    """List the next commands."""
+    quoted, program = shlex.quote(str(folder)), get_program()
+    yield row('Next', f'open {quoted}/report.html in a browser')
+    arguments = 'NEW_PHOTOS --out results.csv'
+    yield row('', f'{program} predict {quoted} {arguments}')
+    web = FORMATS['web'].flag
+    yield row('', f'{program} export {quoted} {web} (app for phones)')
+
+
+def print_saved(log: Log, folder: Path, exports: Sequence[Path]) -> None:
+    """Print removed and written files, and the next commands for a console.
+
+    ``exports`` are the exported files of the previous model.
+    """
+    log.print_lines(removed_lines(folder, exports, log.is_console))
+    log.add_details([saved_line(folder)])
+    if log.is_console:
+        log.print_lines(next_lines(folder))
 
 
 def comparison_lines(plan: Plan, record: FitRecord) -> Iterator[str]:

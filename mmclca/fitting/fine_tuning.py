@@ -48,6 +48,9 @@ from .record import FitRecord
 from .record_parts import require_part
 
 LABEL = 'Fine-tune'
+START = 'a first model is ready; improving it takes minutes'
+KEPT = 'the improved model is more accurate and is kept'
+DISCARDED = 'the first model is more accurate and is kept'
 HOLD_OUT_FOLDS = 5
 # minimum photos to fine-tune unasked: in the median class, and in all, so
 # that 40 are held out. If fine-tuning changes a fifth of the predictions and
@@ -92,7 +95,10 @@ def fine_tune(plan: Plan, record: FitRecord, log: Log) -> FitRecord:
     split = hold_out(photos)
     epochs = config.train_cfg.max_epochs
     share = len(split.test) / len(photos)
-    log.print(row(LABEL, f'{epochs} epochs, {share:.0%} of photos held out'))
+    log.add_details(
+        [row(LABEL, f'{epochs} epochs, {share:.0%} of photos held out')]
+    )
+    log.print_plain([row('Training', START)])
     if log.is_console:
         log.print(row('', 'Ctrl-C keeps the current model'))
     init_default_scope(config.default_scope)
@@ -105,7 +111,8 @@ def fine_tune(plan: Plan, record: FitRecord, log: Log) -> FitRecord:
     result = fine_tune_on_part(plan, split, amp, log, setting)
     finetune_val = result.finetune_val
     is_kept = finetune_val.accuracy >= finetune_val.probe_accuracy
-    log.print(row(LABEL, describe_fine_tuning(is_kept, finetune_val)))
+    log.add_details([row(LABEL, describe_fine_tuning(is_kept, finetune_val))])
+    log.print_plain([row('Training', KEPT if is_kept else DISCARDED)])
     if is_kept:
         checkpoint = train(config, amp, log, 'Fine-tuning on all photos')
         probe = refit_classifier(

@@ -42,11 +42,16 @@ class Log(TextIOBase):
     Within its context, messages to mmengine's current logger go to the file
     alone. Text is buffered until :meth:`open` gives it a file, so a
     refused call leaves no file.
+
+    Attributes:
+        is_verbose (bool): Whether the screen shows technical lines, too. A
+            parent always gets them.
     """
 
     def __init__(self):
         self.screen, self.bars = sys.stdout, sys.stderr
         self.parent = get_parent()
+        self.is_verbose = self.parent is not None
         self.file, self._isolation = StringIO(), isolation(self)
 
     def __enter__(self) -> 'Log':
@@ -105,6 +110,21 @@ class Log(TextIOBase):
         """Print each line as soon as it is known."""
         for line in lines:
             self.print(line)
+
+    def add_details(self, lines: Iterable[str]) -> None:
+        """Write technical lines to the file; print them if verbose."""
+        for line in lines:
+            if self.is_verbose:
+                self.print(line)
+            else:
+                # TextIOBase is not declared as a TextIO
+                print_safe(line, file=self)  # type: ignore[arg-type]
+
+    def print_plain(self, lines: Iterable[str]) -> None:
+        """Print lines in place of technical ones, unless verbose."""
+        for line in lines:
+            if not self.is_verbose:
+                print_safe(line, file=self.screen)
 
     def begin(self, step: Step) -> None:
         """Tell the parent, if any, that a step begins."""

@@ -163,6 +163,8 @@ class FitOptions:
         probe_only (bool): Whether to skip fine-tuning. Defaults to False.
         overwrite (bool): Whether to replace an existing model. Defaults to
             False.
+        verbose (bool): Whether to print technical lines, too. Defaults to
+            False: they are in ``log.txt`` and in the report.
         device (str, optional): Device. Defaults to None: a GPU if available.
 
     Raises:
@@ -270,6 +272,9 @@ class FitOptions:
         excludes='fine_tune',
     )
     overwrite: bool = option(False, 'replace an existing model', check_flag)
+    verbose: bool = option(
+        False, 'print technical lines, too, as in log.txt', check_flag
+    )
     device: str | None = option(
         None, 'cpu or cuda (default: cuda if available)', check_text
     )
@@ -332,6 +337,7 @@ class FitKeywords(TypedDict, total=False):
     fine_tune: bool
     probe_only: bool
     overwrite: bool
+    verbose: bool
     device: str | None
 
 

@@ -61,6 +61,7 @@ def fit(
     call = FitCall(folder, settings)
     files = FitFolder(out)
     with find_log() as log:
+        log.is_verbose |= settings.verbose
         log.begin(Step.CHECK)
         images = read_photos(folder, settings.labels, settings.groups)
         if coarse_classes is not None:
@@ -84,12 +85,10 @@ def fit(
             record = run_steps(plan, record, log, request)
             if coarse_classes is not None:
                 log.print(describe_coarse(plan, coarse_classes))
-            log.print_lines(
-                console_text.saved_lines(files.path, exports, log.is_console)
-            )
+            console_text.print_saved(log, files.path, exports)
             record = add_latency(plan, record, log)
             if not (settings.probe_only or record.training):
-                log.print_lines(skipped_lines(plan, log))
+                log.add_details(skipped_lines(plan, log))
         if settings.compare:
             log.print_lines(console_text.comparison_lines(plan, record))
     return FittedModel(out, settings.device)

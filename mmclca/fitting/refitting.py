@@ -71,9 +71,7 @@ class Refit:
         log.print_lines(
             console_text.class_lines(previous, record, self.classes)
         )
-        log.print_lines(
-            console_text.saved_lines(files.path, exports, log.is_console)
-        )
+        console_text.print_saved(log, files.path, exports)
         if self.is_changed and log.is_console:
             log.print(console_text.undo_line(files.path))
         # missing after an interrupted fit

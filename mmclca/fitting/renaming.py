@@ -66,9 +66,7 @@ def rename(
         # no photo is opened: their copies are stored
         write_report(files.path)
     log.print(console_text.row('Renamed', f'{name} -> {new}'))
-    log.print_lines(
-        console_text.saved_lines(files.path, exports, log.is_console)
-    )
+    console_text.print_saved(log, files.path, exports)
     if log.is_console:
         log.print(console_text.undo_line(files.path))
 

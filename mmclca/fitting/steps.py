@@ -55,7 +55,9 @@ def run_steps(
     log.open(files.log)
     log.begin(Step.FIRST_MODEL)
     start, seconds = time.perf_counter(), record.seconds
-    log.print_lines(console_text.start_lines(plan, record))
+    log.print_lines(console_text.data_lines(record))
+    log.add_details(console_text.spread_lines(record))
+    log.print_lines(console_text.start_problem_lines(plan, record))
     if record.cost is None:
         record = files.add(record, cost=compute_cost(plan))
     log.print_lines(console_text.saved_features_lines(plan))
@@ -69,7 +71,7 @@ def run_steps(
             if problem not in problems
         )
     )
-    log.print_lines(console_text.near_duplicate_lines(record))
+    log.add_details(console_text.near_duplicate_lines(record))
     if record.probe is None:
         record = files.add(run_probe(plan, record))
     if request.check:
@@ -79,11 +81,11 @@ def run_steps(
     # training writes outside this draft
     record = files.publish(record, final=record.final or 'probe')
     if record.training:
-        log.print(console_text.resumed_training_line(record))
+        log.add_details([console_text.resumed_training_line(record)])
     elif request.fine_tune is not False and not fine_tuning.explain_skipping(
         plan, request.fine_tune
     ):
-        log.print(console_text.probe_line(record))
+        log.add_details([console_text.probe_line(record)])
         record = files.publish(fine_tuning.fine_tune(plan, record, log))
     seconds += time.perf_counter() - start
     record = measure_guarantee(plan, record)
@@ -91,7 +93,8 @@ def run_steps(
     _write_report(plan, log)
     if record.training:  # checkpoints take three times the model's space
         files.remove_training()
-    log.print_lines(console_text.result_lines(record, log.is_console))
+    log.add_details(console_text.result_lines(record, log.is_console))
+    log.print_plain(console_text.plain_result_lines(record))
     return record
 
 
@@ -111,14 +114,14 @@ def add_latency(plan: Plan, record: FitRecord, log: Log) -> FitRecord:
     This is the last step, since it takes long and changes no prediction:
     after an interruption, model and report are complete.
     """
-    log.print_lines(console_text.model_lines(plan, record))
+    log.add_details(console_text.model_lines(plan, record))
     cost = require_part(record.cost, 'cost')
     if not cost.has_latency:
         log.begin(Step.LATENCY)
         cost = measure_latency(plan, cost)
         record = plan.files.publish(record, keep_report=True, cost=cost)
         _write_report(plan, log)
-    log.print_lines(console_text.latency_lines(plan, cost))
+    log.add_details(console_text.latency_lines(plan, cost))
     return record
 
 

@@ -22,8 +22,6 @@ def undo_change(files: FitFolder) -> None:
         log.open(files.log)
         files.exchange_previous()
         log.print(console_text.restored_line(record))
-        log.print_lines(
-            console_text.saved_lines(files.path, exports, log.is_console)
-        )
+        console_text.print_saved(log, files.path, exports)
         if log.is_console:
             log.print(console_text.undo_line(files.path, is_undone=True))

@@ -28,6 +28,7 @@ def fit():
     def fit(place, out=None, **options):
         weights = place / 'tiny.safetensors'
         fixed = dict(runtime='pytorch', budget='0.02GMACs', probe_only=True)
+        fixed['verbose'] = True
         options = dict(fixed, weights=weights) | options
         photos = place / 'photographs'
         return mmclca.fit(photos, out or place / 'model', **options)

@@ -71,7 +71,7 @@ def test_several_weights_are_compared_and_noted(tmp_path, run, capsys):
     torch.save(timm.create_model('test_convnext').state_dict(), convnext)
     photos, out = write_photos(tmp_path), tmp_path / 'model'
     words = [photos, '--out', out, '--probe-only', '--budget', '0.1GMACs']
-    words += ['--weights', convnext, '--weights', tiny]
+    words += ['--weights', convnext, '--weights', tiny, '--verbose']
     for _ in range(2):  # the second one resumes
         assert run('fit', *words, '--runtime', 'pytorch') == 0
         rows = json.loads((out / 'fit.json').read_text())['considered']

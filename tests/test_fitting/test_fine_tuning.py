@@ -44,7 +44,8 @@ def fit(tmp_path, monkeypatch):
     monkeypatch.setattr(fine_tuning, 'MIN_PER_CLASS', 4)
     monkeypatch.setattr(fine_tuning, 'measure_accuracy', measured)
     torch.manual_seed(0)
-    options = dict(weights=write_weights(tmp_path), runtime='pytorch')
+    weights = write_weights(tmp_path)
+    options = dict(weights=weights, runtime='pytorch', verbose=True)
     photos = write_photos(tmp_path)
     folder = tmp_path / 'model'
     return lambda **more: mmclca.fit(photos, folder, **options | more)

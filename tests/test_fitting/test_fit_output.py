@@ -17,7 +17,11 @@ from mmclca.fitting.accuracy_parts import (
     Measurement,
     Training,
 )
-from mmclca.fitting.console_text import near_duplicate_lines, result_lines
+from mmclca.fitting.console_text import (
+    near_duplicate_lines,
+    plain_result_lines,
+    result_lines,
+)
 from mmclca.fitting.options import FitOptions
 from mmclca.fitting.photo_table import list_photo_rows
 from mmclca.fitting.record import FitCall, FitRecord
@@ -97,6 +101,23 @@ def test_lines_have_a_note_only_if_it_applies(record, term):
             *result_lines(one, is_console=True),
         ]
         assert (term in '\n'.join(lines)) is is_printed
+
+
+@pytest.mark.parametrize(
+    'record, words',
+    [
+        (make_record(FEW), ['about 90', 'between 80 and 95', 'Valid for']),
+        (make_record(FEW, test=TEST), ['about 90', 'val and test']),
+        (trained(FINETUNE_VAL), ['about 90']),
+        (trained(None), ['Before fine-tuning', 'about 90']),
+        (make_record(ONE, UNMEASURED), ['not measured', 'second photo']),
+    ],
+)
+def test_plain_result_has_no_option_or_statistics(record, words):
+    lines = '\n'.join(plain_result_lines(record))
+    assert all(word in lines for word in words)
+    for jargon in ('--', 'CI', 'cross-validation', 'probe', 'similarity'):
+        assert jargon not in lines
 
 
 def test_macro_recall_is_omitted_if_it_was_not_measured():

@@ -37,7 +37,7 @@ def test_fit_uses_the_full_network(backbone, tmp_path, capsys):
     path = tmp_path / 'weights.pth'
     torch.save({f'backbone.{k}': v for k, v in weights.items()}, path)
     photos, out = write_photos(tmp_path), tmp_path / 'model'
-    options = dict(weights=path, runtime='pytorch', folds=2)
+    options = dict(weights=path, runtime='pytorch', folds=2, verbose=True)
     model = mmclca.fit(photos, out, **options)
     said = capsys.readouterr().out
     assert 'full network, ' in said and 'full ViT' not in said

@@ -56,8 +56,13 @@ def plain(facts, folder):
 
 
 def masked(screen, folder):
-    """Mask the program, paths and times; omit a warning about load."""
-    lines = [x for x in screen.splitlines() if 'machine busy' not in x]
+    """Mask the program, paths and times; omit load and library messages."""
+    omitted = 'machine busy', ' - INFO - '
+    lines = [
+        line
+        for line in screen.splitlines()
+        if not any(words in line for words in omitted)
+    ]
     text = '\n'.join(lines).replace(os.path.basename(sys.executable), 'python')
     return without_folder(text, folder) + '\n'
 
@@ -65,9 +70,12 @@ def masked(screen, folder):
 def test_fit_prints_and_writes_the_stored_facts(folder, no_onnx, capsys):
     weights = folder / 'tiny.safetensors'
     options = dict(weights=weights, probe_only=True, compare=True)
-    model = mmclca.fit(folder / 'photographs', folder / 'model', **options)
+    photos, out = folder / 'photographs', folder / 'model'
+    model = mmclca.fit(photos, out, **options)
     screen = masked(capsys.readouterr().out, folder)
     assert screen == golden('fit.txt', screen)
+    logged = masked((out / 'log.txt').read_text(), folder)
+    assert logged == golden('fit_log.txt', logged)
     written = json.loads((folder / 'model/fit.json').read_text())
     call = FitCall(str(folder / 'photographs'), FitOptions(**options))
     assert written['call'] == call.to_json()

@@ -53,6 +53,31 @@ def test_redirected_output_goes_to_the_log_of_a_fit(tmp_path, capsys):
     assert text == 'from a library\nan error\nof fit\n'
 
 
+@pytest.mark.parametrize('is_verbose', [False, True])
+def test_log_has_technical_lines_and_shows_them_if_verbose(
+    tmp_path, capsys, is_verbose
+):
+    with Log() as log:
+        log.is_verbose = is_verbose
+        log.open(tmp_path / 'log.txt')
+        log.print('data')
+        log.add_details(['technical'])
+        log.print_plain(['plain'])
+    assert (tmp_path / 'log.txt').read_text() == 'data\ntechnical\n'
+    shown = 'technical' if is_verbose else 'plain'
+    assert capsys.readouterr().out == f'data\n{shown}\n'
+
+
+def test_parent_gets_technical_lines(monkeypatch):
+    events = []
+    parent = SimpleNamespace(send=events.append)
+    monkeypatch.setattr(fit_log, 'get_parent', lambda: parent)
+    with Log() as log:
+        log.add_details(['technical'])
+        log.print_plain(['plain'])
+    assert [x.message for x in events] == ['technical']
+
+
 def test_status_sends_its_title_to_a_parent(monkeypatch):
     events = []
     parent = SimpleNamespace(send=events.append)

@@ -78,7 +78,8 @@ def main(args):
         from mmclca.datasets.photos import read_photos
     # before torch, whose import takes seconds
     photos = read_photos(args.photos, args.labels, args.groups)
-    print_safe(f'Reading    {len(photos):,} photos in {args.photos}')
+    if args.verbose:
+        print_safe(f'Reading    {len(photos):,} photos in {args.photos}')
     with model_files.loading():
         from mmclca.fitting import fit
         from mmclca.fitting.log import redirected_output

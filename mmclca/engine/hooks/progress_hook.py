@@ -45,7 +45,7 @@ class ProgressHook(Hook):
             left = runner.max_iters - done + self.later
             seconds = (now - began) / (done - first) * left
             self.bar.stop()  # the line would be appended to the bar
-            self.show(f'Fine-tune  about {seconds / 60:.1f} min left')
+            self.show(f'Training   about {seconds / 60:.1f} min left')
             self.bar.start()
 
     def after_run(self, runner) -> None:
