@@ -34,8 +34,9 @@ class ModelTitle:
         name (str): Name.
         accuracy (Rate, optional): Accuracy on new photos. Defaults to None:
             unknown.
-        validity (str): Photos for which it holds: a key of ``VALIDITY`` in
-            :mod:`mmclca.fitting.record_description`. Defaults to ''.
+        validity (str): Photos for which it holds, from
+            :func:`mmclca.fitting.record_description.find_validity`. Defaults
+            to ''.
         false_alarms (Rate, optional): Rate of photos of a known class that
             are flagged as unknown. Defaults to None: unknown.
     """

@@ -5,7 +5,7 @@ import json
 import re
 from html import escape
 
-from mmclca.languages import DEFAULT, read_texts
+from mmclca.languages import choose_form, read_texts
 
 PREFIX = 'app.'
 _MARK = re.compile(r'data-text="([^"]+)">')
@@ -22,9 +22,8 @@ def write_page(page: bytes) -> bytes:
 
     An element with ``data-text="KEY"`` has the text as its content.
     """
-    texts = read_texts(PREFIX)[DEFAULT]
 
     def add(match: re.Match) -> str:
-        return match[0] + escape(texts[match[1]], quote=False)
+        return match[0] + escape(choose_form(match[1]), quote=False)
 
     return _MARK.sub(add, page.decode()).encode()

@@ -6,7 +6,9 @@ Screen, report and page show their descriptions.
 
 from dataclasses import dataclass
 
-from .wording import interval, out_of_hundred, percent, plural
+from mmclca.languages import text
+
+from .wording import count_photos, interval, out_of_hundred, percent
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,9 @@ def describe_accuracy(
     accuracy: float | None, low: float | None, high: float | None
 ) -> str:
     """Describe an accuracy with its interval."""
-    return f'{percent(accuracy)} accuracy{interval(low, high)}'
+    return text(
+        'model.accuracy', share=percent(accuracy), interval=interval(low, high)
+    )
 
 
 def describe_plainly(
@@ -41,13 +45,13 @@ def describe_plainly(
     if accuracy is None:
         return ''
     number = out_of_hundred(accuracy)
-    between, verb = '', 'gets' if number == 1 else 'get'
-    if low is not None and high is not None:
-        bounds = f'{out_of_hundred(low)} and {out_of_hundred(high)}'
-        between = f': probably between {bounds}'
-    return (
-        f'Of 100 new photos like these, about {number} {verb} the right '
-        f'name{between}.'
+    if low is None or high is None:
+        return text('model.names', number=number)
+    return text(
+        'model.names_between',
+        number=number,
+        low=out_of_hundred(low),
+        high=out_of_hundred(high),
     )
 
 
@@ -68,8 +72,8 @@ class Measurement:
         return AccuracyDescription(
             describe_accuracy(self.accuracy, self.low, self.high),
             describe_plainly(self.accuracy, self.low, self.high),
-            (f'on {plural(self.n, "photo")} in val and test',),
-            'These photos were not used for training.',
+            (text('model.on_test', photos=count_photos(self.n)),),
+            text('model.test_explained'),
         )
 
 
@@ -84,9 +88,8 @@ class FinetuneVal(Measurement):
         return AccuracyDescription(
             describe_accuracy(self.accuracy, self.low, self.high),
             describe_plainly(self.accuracy, self.low, self.high),
-            (f'on {plural(self.n, "photo")} held out from fine-tuning',),
-            'The measured model was fine-tuned without these photos, the '
-            'saved model with all photos.',
+            (text('model.on_held_out', photos=count_photos(self.n)),),
+            text('model.held_out_explained'),
         )
 
 
@@ -148,20 +151,28 @@ class Estimate:
             describe_accuracy(self.accuracy, self.low, self.high),
             describe_plainly(self.accuracy, self.low, self.high),
             self._describe_method() if self.folds else (),
-            'Each photo was classified by models trained without it.',
+            text('model.folds_explained'),
         )
 
     def _describe_method(self) -> tuple[str, ...]:
         recalls = self.per_class.values()
         tested = [x.n for x in recalls if x.recall is not None]
-        photos = f'on {plural(sum(tested), "photo")}'
+        photos = text('model.on_photos', photos=count_photos(sum(tested)))
         if len(tested) < len(recalls):
-            photos += f' of {len(tested)} of {len(recalls)} classes'
+            photos = text(
+                'model.on_photos_of_classes',
+                photos=count_photos(sum(tested)),
+                tested=len(tested),
+                classes=len(recalls),
+            )
         return (
-            f'{photos}, {self.folds}-fold cross-validation repeated '
-            f'{self.repeats} times',
-            f'(each fold trains on {1 - 1 / self.folds:.0%} of the photos, '
-            'the saved model on all)',
+            text(
+                'model.folds',
+                photos=photos,
+                folds=self.folds,
+                repeats=self.repeats,
+            ),
+            text('model.fold_size', share=f'{1 - 1 / self.folds:.0%}'),
         )
 
 
@@ -193,11 +204,13 @@ def describe_fine_tuning(
     is_kept: bool, finetune_val: FinetuneVal | None
 ) -> str:
     """Describe the held-out accuracy before and after fine-tuning."""
-    result = 'kept' if is_kept else 'discarded'
+    result = text('model.training_kept' if is_kept else 'model.training_lost')
     if finetune_val is None:
-        return f'{result}, held-out accuracy not reported'
-    return (
-        f'{result}, held-out accuracy {percent(finetune_val.probe_accuracy)} '
-        f'-> {percent(finetune_val.accuracy)} on '
-        f'{plural(finetune_val.n, "photo")}'
+        return text('model.training_unreported', result=result)
+    return text(
+        'model.training',
+        result=result,
+        before=percent(finetune_val.probe_accuracy),
+        after=percent(finetune_val.accuracy),
+        photos=count_photos(finetune_val.n),
     )

@@ -82,7 +82,7 @@ def model_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
 def problem_lines(problems: Iterable[Problem]) -> Iterator[str]:
     """Describe skipped photos and possible mistakes."""
     for problem in problems:
-        indent = '' if problem.label == 'Warning' else '  '
+        indent = '' if problem.consequence == 'warning' else '  '
         yield row(indent + problem.label, problem.message)
 
 

@@ -7,6 +7,7 @@ Screen and report show their descriptions.
 from dataclasses import dataclass
 
 from mmclca.errors import Error
+from mmclca.languages import text
 
 from .budget import COST_UNITS
 from .wording import digits, file_name, percent
@@ -84,7 +85,7 @@ class PhotoCost:
         """Describe the multiply-accumulates and, if measured, the latency."""
         figures = [
             CostFigure(
-                'Computation',
+                text('model.computation'),
                 f'{digits(self.gmacs)} GMACs',
                 f'{digits(self.gmacs_full)} GMACs',
                 self.gmacs / self.gmacs_full,
@@ -92,7 +93,7 @@ class PhotoCost:
         ]
         if self.ms and self.ms_full and self.runtime is not None:
             latency = CostFigure(
-                'Latency',
+                text('model.latency'),
                 f'{digits(self.ms)} ms',
                 f'{digits(self.ms_full)} ms',
                 self.ms / self.ms_full,
@@ -136,6 +137,11 @@ class ComparedWeights:
             if cost
         ]
         if self.model is None or not costs:
-            return f'{source}: over the budget'
+            return text('model.over_budget', source=source)
         figures = ', '.join([self.model, *costs])
-        return f'{source}: {figures}, {percent(self.accuracy)} accuracy'
+        return text(
+            'model.compared',
+            source=source,
+            figures=figures,
+            share=percent(self.accuracy),
+        )

@@ -4,6 +4,7 @@
 from dataclasses import dataclass, field
 
 from mmclca.evaluation.conformal import SetSizes
+from mmclca.languages import text
 
 from .wording import Description, about
 
@@ -34,17 +35,12 @@ class Guarantee:
         """Describe how many classes the sets have."""
         if self.sizes is None:
             return Description((self.problem,))
-        parts = [
-            f'one class for {about(self.sizes.one_class)} of photos',
-            f'two for {about(self.sizes.two_classes)}',
-        ]
-        if self.coarse_classes:
-            parts.append(
-                f'one coarse class for {about(self.sizes.coarse_class)}'
-            )
-        return Description(
-            (f'with {self.level}% guarantee: {", ".join(parts)}',),
-            'The guarantee: of photos like the training photos, this share '
-            'has its class among the named ones. Several classes are named '
-            'if the model cannot decide.',
+        key = 'model.coarse_sets' if self.coarse_classes else 'model.sets'
+        line = text(
+            key,
+            level=self.level,
+            one=about(self.sizes.one_class),
+            two=about(self.sizes.two_classes),
+            coarse=about(self.sizes.coarse_class),
         )
+        return Description((line,), text('model.sets_explained'))

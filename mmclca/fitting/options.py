@@ -13,6 +13,7 @@ from os import PathLike
 from typing import Any, TypedDict
 
 from mmclca.errors import Error
+from mmclca.languages import list_languages
 from mmclca.utils.messages import check_choice, check_integer
 
 from .budget import parse_budget
@@ -128,6 +129,8 @@ class FitOptions:
     Args:
         name (str, optional): Title of the report. Defaults to None: the name
             of the model or photo folder.
+        language (str, optional): Language of the report, such as 'en' or
+            'zh'. Defaults to None: English.
         budget (str, optional): Maximum cost per photo, such as '0.5GMACs' or
             '20ms' on this machine, or 'best' for the most accurate model.
             Defaults to None: about half the cost of the full ViT.
@@ -176,6 +179,12 @@ class FitOptions:
         None,
         'title of the report (default: name of the model or photo folder)',
         check_text,
+    )
+    language: str | None = option(
+        None,
+        'language of the report (default: en)',
+        check_one_of(*list_languages()),
+        choices=tuple(list_languages()),
     )
     budget: str | None = option(
         None,
@@ -322,6 +331,7 @@ class FitKeywords(TypedDict, total=False):
     """Keywords of :func:`mmclca.fit` for editors, see :class:`FitOptions`."""
 
     name: str | None
+    language: str | None
     budget: str | None
     runtime: str | None
     weights: str | PathLike | Sequence[str | PathLike] | None

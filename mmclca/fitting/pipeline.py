@@ -75,7 +75,11 @@ def fit(
             if not settings.overwrite:
                 record = files.find_record(record) or record
             exports = files.list_exports()
-            record = replace(record, name=settings.name or record.name)
+            record = replace(
+                record,
+                name=settings.name or record.name,
+                language=settings.language or record.language,
+            )
             plan, record = choose_plan(files, record, checked, settings)
             fine_tune = settings.fine_tune or None
             request = StepRequest(

@@ -71,6 +71,7 @@ class FitRecord:
         photos (Photos): Photos, classes and problems.
         version (str): The mmclca version.
         name (str, optional): Title of the report.
+        language (str, optional): Language of the report; None: English.
         table (int, optional): Checksum of photographs.csv.
         weights (Weights, optional): Pretrained weights.
         model (Model, optional): Selected model.
@@ -100,6 +101,7 @@ class FitRecord:
     photos: Photos = field(default_factory=Photos)
     version: str = __version__
     name: str | None = None
+    language: str | None = None
     table: int | None = None
     weights: Weights | None = None
     model: Model | None = None
@@ -158,7 +160,13 @@ class FitRecord:
         content.pop('call')
         if not photos['spreads']:  # nothing is known
             photos.pop('spreads')
-        for name in ('guarantee', 'same_days', 'plants', 'shortcuts'):
+        for name in (
+            'language',
+            'guarantee',
+            'same_days',
+            'plants',
+            'shortcuts',
+        ):
             if not content[name]:
                 content.pop(name)
         return dict(

@@ -3,8 +3,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from mmclca.evaluation.fusion import PlantFigures
+from mmclca.languages import text
 
 from .accuracy_parts import AccuracyDescription
 from .record import FitRecord
@@ -12,28 +14,7 @@ from .shortcut_record import ShortcutsDescription, describe_shortcuts
 from .spread_text import describe_coinciding, describe_needed, describe_spreads
 from .wording import Advice, Description, percent
 
-# photos for which accuracy and interval hold
-VALIDITY = {
-    'test': Description(('new photos like those in val and test',)),
-    'days': Description(
-        ('new photos taken on other days',),
-        'No day was in both training and test.',
-    ),
-    'groups': Description(
-        ('new photos of new groups',),
-        'No group was in both training and test.',
-    ),
-    'sessions': Description(
-        (
-            'new photos taken on the same days, in the same places and with '
-            'the same cameras',
-        ),
-        'The accuracy on other days, places or cameras is unknown.',
-        Advice(
-            'to measure it elsewhere, group photos by day or place', '--groups'
-        ),
-    ),
-}
+Validity = Literal['test', 'days', 'groups', 'sessions']
 
 
 @dataclass(frozen=True)
@@ -78,20 +59,24 @@ class RecordDescription:
         """Accuracy and photos for which it holds; empty if not measured."""
         if not self.result.plain:
             return ''
-        return f'{self.result.summary} on {self.validity.lines[0]}'
+        return text(
+            'model.claim',
+            accuracy=self.result.summary,
+            photos=self.validity.lines[0],
+        )
 
 
 def describe_record(record: FitRecord) -> RecordDescription:
     """Describe a record with an accuracy estimate."""
     is_trained = record.final == 'trained'
     training, threshold = record.training, record.threshold
-    note = 'linear probe; the fine-tuned model was not measured'
+    note = text('model.probe_measured')
     result, why_unmeasured = record.best.describe(), ''
     if record.best.accuracy is None:
         why_unmeasured = _explain_unmeasured(record)
     elif not record.is_representative:
         why_unmeasured = describe_needed(record)
-        result = AccuracyDescription('unknown accuracy', '', (), '')
+        result = AccuracyDescription(text('model.no_accuracy'), '', (), '')
     return RecordDescription(
         result=result,
         note='' if record.is_measured or why_unmeasured else note,
@@ -102,7 +87,7 @@ def describe_record(record: FitRecord) -> RecordDescription:
         class_sizes=_describe_class_sizes(record),
         near_duplicates=record.photos.describe_near_duplicates(),
         validity=(
-            VALIDITY[find_validity(record)]
+            describe_validity(find_validity(record))
             if record.is_representative
             else Description()
         ),
@@ -117,8 +102,8 @@ def describe_record(record: FitRecord) -> RecordDescription:
     )
 
 
-def find_validity(record: FitRecord) -> str:
-    """Return the key in ``VALIDITY`` for the accuracy of a record."""
+def find_validity(record: FitRecord) -> Validity:
+    """Return for which photos the accuracy of a record holds."""
     if record.test:
         return 'test'
     if record.is_across_days:
@@ -126,30 +111,51 @@ def find_validity(record: FitRecord) -> str:
     return 'groups' if record.is_grouped else 'sessions'
 
 
+def describe_validity(validity: Validity) -> Description:
+    """Describe the photos for which accuracy and interval hold."""
+    lines = (text(f'model.valid_{validity}'),)
+    if validity == 'test':
+        return Description(lines)
+    details = text(f'model.valid_{validity}_explained')
+    if validity == 'sessions':
+        advice = Advice(text('model.group_days'), '--groups')
+        return Description(lines, details, advice)
+    return Description(lines, details)
+
+
 def _describe_further_accuracies(record: FitRecord) -> Iterator[str]:
     """Describe accuracies other than the result, and for which photos."""
     probe, best = record.estimate, record.best
     if not record.is_representative:
-        yield f'{name_tested(record)}: {best.describe().summary}'
+        yield text(
+            'model.further',
+            method=name_tested(record),
+            accuracy=best.describe().summary,
+        )
     if record.same_days:
-        yield f'on the same days: {record.same_days.describe().summary}'
+        yield text(
+            'model.further',
+            method=text('model.on_same_days'),
+            accuracy=record.same_days.describe().summary,
+        )
     if record.plants:
         yield _describe_plants(record.plants)
     if best is probe or probe.accuracy is None:
         return
-    method = 'linear probe, cross-validation'
-    if record.final == 'trained':
-        method = f'before fine-tuning ({method})'
-    yield f'{method}: {probe.describe().summary}'
+    is_trained = record.final == 'trained'
+    yield text(
+        'model.further',
+        method=text('model.before_training' if is_trained else 'model.probe'),
+        accuracy=probe.describe().summary,
+    )
 
 
 def _describe_plants(figures: PlantFigures) -> str:
     """Describe the accuracy with 1, 2 and so on photos per plant."""
     numbers = ' / '.join(map(str, range(1, len(figures.accuracies) + 1)))
     shares = ' / '.join(f'{100 * share:.0f}' for share in figures.accuracies)
-    return (
-        f'with {numbers} photos per plant: {shares}% accuracy on '
-        f'{figures.plants} plants'
+    return text(
+        'model.plants', numbers=numbers, shares=shares, plants=figures.plants
     )
 
 
@@ -158,12 +164,14 @@ def name_tested(record: FitRecord) -> str:
     untested = len(record.untested_classes)
     if untested:
         number = len(record.estimate.per_class)
-        return f'on {number - untested} of {number} classes'
+        return text(
+            'model.on_classes', tested=number - untested, number=number
+        )
     if record.is_across_days:
-        return 'on other days'
-    coinciding = [f'{x.kind}s' for x in record.photos.coinciding]
-    kinds = ' and '.join(coinciding or ['days'])
-    return f'on the same {kinds} only'
+        return text('model.on_other_days')
+    kinds = [x.kind for x in record.photos.coinciding] or ['day']
+    names = [text(f'model.kinds_{kind}') for kind in kinds]
+    return text('model.on_same', kinds=text('model.and').join(names))
 
 
 def _describe_class_sizes(record: FitRecord) -> Description:
@@ -172,13 +180,11 @@ def _describe_class_sizes(record: FitRecord) -> Description:
     if recall is None or not record.is_uneven:
         return Description()
     counts = [n for n in record.photos.counts.values() if n]
-    advice = Advice('to weight classes equally', '--class-weights balanced')
+    advice = Advice(text('model.weight_classes'), '--class-weights balanced')
     is_weighted = record.call.options.class_weights is not None
     return Description(
-        (f'macro recall {percent(recall)}',),
-        f'Classes differ in size: the largest has {max(counts)} photos, the '
-        f'smallest {min(counts)}. Large classes dominate the accuracy; the '
-        'macro recall is the mean over classes.',
+        (text('model.macro_recall', share=percent(recall)),),
+        text('model.class_sizes', largest=max(counts), smallest=min(counts)),
         None if is_weighted else advice,
     )
 
@@ -186,7 +192,7 @@ def _describe_class_sizes(record: FitRecord) -> Description:
 def _explain_unmeasured(record: FitRecord) -> str:
     """Return what is missing to test any class: photos, or groups."""
     if record.is_grouped:
-        return 'each class has one group; add or name a second one'
+        return text('model.one_group')
     if max(record.photos.counts.values()) > 1:
-        return 'all photos of a class are near-duplicates; add others'
-    return 'add a second photo to each class'
+        return text('model.all_near_duplicates')
+    return text('model.one_photo')

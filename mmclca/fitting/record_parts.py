@@ -10,10 +10,17 @@ from typing import TypeVar
 from mmclca.datasets.photos import Problem, Spread
 from mmclca.errors import Error
 from mmclca.evaluation.open_set import NEAREST
+from mmclca.languages import text
 from mmclca.models import Variant
 from mmclca.utils.messages import join_first
 
-from .wording import Description, interval, percent, plural
+from .wording import (
+    Description,
+    count_classes,
+    count_photos,
+    interval,
+    percent,
+)
 
 Part = TypeVar('Part')
 
@@ -66,22 +73,26 @@ class Photos:
     def describe(self) -> str:
         """Describe the numbers of photos and classes."""
         low, high = min(self.counts.values()), max(self.counts.values())
-        per_class = f'{low}' if low == high else f'{low} to {high}'
-        photos = plural(sum(self.counts.values()), 'photo')
-        classes = plural(len(self.counts), 'class', 'classes')
-        return f'{photos}, {classes} ({per_class} per class)'
+        per_class = f'{low}'
+        if low < high:
+            per_class = text('count.range', low=low, high=high)
+        return text(
+            'model.photos',
+            photos=count_photos(sum(self.counts.values())),
+            classes=count_classes(len(self.counts)),
+            per_class=per_class,
+        )
 
     def describe_near_duplicates(self) -> Description:
         """Describe the near-duplicates and their effect, if there are any."""
         if not self.near_duplicate_counts:
             return Description()
-        photos = plural(sum(self.near_duplicate_counts.values()), 'photo')
-        classes = join_first(self.near_duplicate_counts, 3)
-        return Description(
-            (f'{photos} of {classes}; kept in one fold, counted once',),
-            'Some photos are near-duplicates: they look like another photo of '
-            'the same class, as in a burst.',
+        line = text(
+            'model.near_duplicates',
+            photos=count_photos(sum(self.near_duplicate_counts.values())),
+            classes=join_first(self.near_duplicate_counts, 3),
         )
+        return Description((line,), text('model.near_duplicates_explained'))
 
 
 @dataclass(frozen=True)
@@ -140,24 +151,31 @@ class Model:
         described, details = describe_variant(self.variant), []
         if self.depth and self.layers and self.layers[-1] < self.depth - 1:
             number = self.layers[-1] + 1
-            described += f', first {number} of {self.depth} layers'
-        if self.method:
-            details.append(
-                'Keep rate: the share of tokens kept per stage, where a '
-                'merged group counts as one token.'
+            described = text(
+                'model.first_layers',
+                model=described,
+                number=number,
+                depth=self.depth,
             )
+        if self.method:
+            details.append(text('model.keep_rate_explained'))
         if self.layers:
             layers = ', '.join(map(str, self.layers))
-            details.append(f'Features: from layers {layers}, counted from 0.')
+            details.append(text('model.layers', layers=layers))
         return Description((described,), ' '.join(details))
 
 
 def describe_variant(variant: Variant) -> str:
     """Describe a candidate: its reduction method and image size."""
-    reduction = 'full ViT' if variant.out_type else 'full network'
     if variant.method:
-        reduction = f'{variant.method}, keep rate {variant.keep_rate}'
-    return f'{reduction}, {variant.img_size} px'
+        return text(
+            'model.reduced',
+            method=variant.method,
+            keep_rate=variant.keep_rate,
+            size=variant.img_size,
+        )
+    key = 'model.full_vit' if variant.out_type else 'model.full_network'
+    return text(key, size=variant.img_size)
 
 
 @dataclass(frozen=True)
@@ -185,16 +203,13 @@ class ThresholdEstimate:
     def describe(self) -> Description:
         """Describe the threshold and its false-alarm rate."""
         if self.score != NEAREST:
-            line = 'detection is off: too few photos to set a threshold'
-            return Description((line,))
+            return Description((text('model.no_threshold'),))
         rate = percent(self.false_alarms) + interval(self.low, self.high)
         return Description(
             (
-                f'flagged if similarity < {self.threshold:.3f}',
-                f'false alarms {rate}',
-                'similar new classes are often not flagged',
+                text('model.threshold', threshold=f'{self.threshold:.3f}'),
+                text('model.false_alarms', rate=rate),
+                text('model.similar_classes'),
             ),
-            'The similarity is that to the most similar training photo. A '
-            'false alarm is a photo of a known class that is flagged as '
-            'unknown. The threshold is in threshold.json.',
+            text('model.threshold_explained'),
         )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import Markup
 
 from mmclca.checkpoints.gate.photo_table import PhotoFiles, PhotoRow
 from mmclca.checkpoints.model_folder import (
@@ -17,6 +18,13 @@ from mmclca.checkpoints.model_folder import (
 )
 from mmclca.datasets.pipelines import CROP
 from mmclca.errors import Error
+from mmclca.languages import (
+    ENGLISH,
+    choose_form,
+    current_language,
+    text,
+    use_language,
+)
 from mmclca.utils.files import replace_bytes
 from mmclca.utils.messages import join_first
 
@@ -70,14 +78,15 @@ def write_report(
     pictures = Pictures(files.pictures, photo_files)
     with damaged_file_errors(files.table, Error):
         tested = list_tested_photos(photos, record.photos.classes)
-    page = render(
-        record=record,
-        name=files.name_model(record),
-        folder=shlex.quote(files.path.resolve().name),
-        kept=draw_patch_section(files.model, tested, pictures),
-        **describe_photos(record, photos),
-        **describe_predictions(record, tested, pictures),
-    )
+    with use_language(record.language or ENGLISH):
+        page = render(
+            record=record,
+            name=files.name_model(record),
+            folder=shlex.quote(files.path.resolve().name),
+            kept=draw_patch_section(files.model, tested, pictures),
+            **describe_photos(record, photos),
+            **describe_predictions(record, tested, pictures),
+        )
     if confirmed:
         pictures.save()
     # file names need not be UTF-8
@@ -140,7 +149,14 @@ def add_thumbnails(
 
 def render(**variables: Any) -> str:
     """Fill the template; names of classes and files are escaped."""
-    return _load_template().render(variables, plural=wording.plural)
+    return _load_template().render(
+        variables, t=text, html=write_html, language=current_language()
+    )
+
+
+def write_html(key: str, **values: Any) -> Markup:
+    """Return a text with HTML elements; values are escaped."""
+    return Markup(choose_form(key, values.get('number'))).format(**values)
 
 
 @cache

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from io import StringIO
 from typing import Any
+from warnings import catch_warnings, filterwarnings
 
 from matplotlib import rc_context
 from matplotlib.axes import Axes
@@ -13,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MultipleLocator, PercentFormatter
 
 from mmclca.apis.probe import CurvePoint, forecast
+from mmclca.languages import text
 
 from .accuracy_parts import Estimate
 
@@ -42,9 +44,10 @@ class CurveSection:
 
 def choose_curve_unit(counts: Sequence[int], is_grouped: bool) -> str:
     """Return the x label of a learning curve, such as 'photos per class'."""
-    unit = 'groups per class' if is_grouped else 'photos per class'
-    is_even = not is_grouped and len({*counts}) == 1
-    return unit if is_even else f'{unit} (median)'
+    if is_grouped:
+        return text('report.groups_per_class')
+    is_even = len({*counts}) == 1
+    return text('report.per_class' if is_even else 'report.median_per_class')
 
 
 def build_curve_section(
@@ -75,15 +78,20 @@ def draw_chart(
         figure = Figure((6.1, 3.5), layout='constrained')
         axes = figure.subplots()
         lowest = min(point.low for point in points)
-        axes.set(xscale='log', xlabel=unit, ylabel='accuracy')
+        axes.set(xscale='log', xlabel=unit, ylabel=text('report.accuracy'))
         axes.set_ylim(math.floor(10 * lowest) / 10, 1)
-        dashed = dict(ls='--', mfc=PAGE, label='estimate')
+        dashed = dict(ls='--', mfc=PAGE, label=text('report.estimated'))
         _plot(axes, [points[-1], estimate], **dashed)
-        _plot(axes, points, label='measured')
+        _plot(axes, points, label=text('report.measured_points'))
         _remove_clutter(axes)
         file = StringIO()
         metadata = dict.fromkeys(('Creator', 'Date', 'Format', 'Type'))
-        figure.savefig(file, format='svg', transparent=True, metadata=metadata)
+        with catch_warnings():
+            # the browser's fonts have the letters of all languages
+            filterwarnings('ignore', 'Glyph')
+            figure.savefig(
+                file, format='svg', transparent=True, metadata=metadata
+            )
     svg = file.getvalue()
     for color, name in COLORS.items():
         svg = svg.replace(color, f'var(--{name})')

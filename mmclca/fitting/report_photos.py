@@ -11,6 +11,7 @@ import numpy as np
 
 from mmclca.checkpoints.gate.photo_table import PhotoRow
 from mmclca.errors import Error
+from mmclca.languages import text
 from mmclca.visualization.confusions import Predictions, most_confused
 
 from .accuracy_parts import ClassRecall
@@ -167,10 +168,10 @@ def _describe_pair(
         ConfusionCount(second, first, matrix[b, a], matrix[b].sum()),
     ]
     paths_by_title = {
-        f'{first}, correct': predictions.classified_as(a, a),
-        f'{first}, misclassified as {second}': predictions.classified_as(a, b),
-        f'{second}, misclassified as {first}': predictions.classified_as(b, a),
-        f'{second}, correct': predictions.classified_as(b, b),
+        _title_photos(first): predictions.classified_as(a, a),
+        _title_photos(first, second): predictions.classified_as(a, b),
+        _title_photos(second, first): predictions.classified_as(b, a),
+        _title_photos(second): predictions.classified_as(b, b),
     }
     groups = [
         (title, [pictures.thumbnail(x, title) for x in paths[:PER_GROUP]])
@@ -179,6 +180,12 @@ def _describe_pair(
     ]
     counts = [count for count in counts if count.errors]
     return ConfusedPair(first, second, counts, groups)
+
+
+def _title_photos(label: str, prediction: str = '') -> str:
+    if not prediction:
+        return text('report.correct', label=label)
+    return text('report.wrong', label=label, prediction=prediction)
 
 
 @dataclass(frozen=True)

@@ -5,41 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from mmclca.languages import text
+
 from .wording import Advice, Description, about, sentence
 
 # smallest share of the model's gain over chance worth a warning
 # (patches with little attention may show plants)
 SHARES = dict(border=0.4, patches=0.5, file=0.4)
-BACKGROUND = (
-    'if plants are visible there, they can be the cause; else photograph all '
-    'classes in front of the same background, or crop'
-)
-
-
-@dataclass(frozen=True)
-class ProbeTexts:
-    """Texts about a probe.
-
-    Args:
-        cues (str): What it sees.
-        varied (str): Possible differences in new photos.
-        remedy (str): Advice to the user.
-    """
-
-    cues: str
-    varied: str
-    remedy: str
-
-
-PROBES = dict(
-    border=ProbeTexts('the border', 'background', BACKGROUND),
-    patches=ProbeTexts('the least attended patches', 'background', BACKGROUND),
-    file=ProbeTexts(
-        'size, camera, day and JPEG quality',
-        'camera or image size',
-        'photograph all classes with the same camera and settings',
-    ),
-)
+# kind of the cues, which selects the advice
+REMEDIES = dict(border='background', patches='background', file='camera')
 
 
 @dataclass(frozen=True)
@@ -72,11 +46,10 @@ class Shortcut:
 
     def describe(self) -> str:
         """Describe the accuracy of the probe, and what it means."""
-        probe = PROBES[self.source]
-        return (
-            f'from {probe.cues} alone, {about(self.accuracy)} of photos are '
-            f'classified correctly (chance {about(self.chance)}): the '
-            f'accuracy may not hold with another {probe.varied}'
+        return text(
+            f'model.shortcut_{self.source}',
+            share=about(self.accuracy),
+            chance=about(self.chance),
         )
 
 
@@ -97,12 +70,14 @@ def describe_shortcuts(shortcuts: Sequence[Shortcut]) -> ShortcutsDescription:
     """Describe shortcuts, with equal advice once."""
     if not shortcuts:
         return ShortcutsDescription()
-    remedies = dict.fromkeys(PROBES[x.source].remedy for x in shortcuts)
+    remedies = dict.fromkeys(
+        text(f'model.remedy_{REMEDIES[x.source]}') for x in shortcuts
+    )
     return ShortcutsDescription(
         warnings=tuple(x.describe() for x in shortcuts),
         remedies=Description(
             tuple(remedies),
             ' '.join(map(sentence, remedies)),
-            Advice('to measure it, group photos by place', '--groups'),
+            Advice(text('model.group_places'), '--groups'),
         ),
     )

@@ -4,10 +4,11 @@
 from collections.abc import Iterator
 
 from mmclca.datasets.photos import Spread
+from mmclca.languages import text
 from mmclca.utils.messages import join_first
 
 from .record import FitRecord
-from .wording import Description, plural
+from .wording import Description
 
 MAX_NAMES = 12  # classes listed in a line
 
@@ -22,10 +23,7 @@ def describe_coinciding(record: FitRecord) -> Description:
         for spread in record.photos.coinciding
         for line in _describe_coinciding(spread)
     ]
-    details = (
-        'An accuracy from these photos holds for the same '
-        f'{_join_kinds(record)} only, and more such photos do not help.'
-    )
+    details = text('model.coinciding_explained', kinds=_join_kinds(record))
     return Description(tuple(lines), details if lines else '')
 
 
@@ -34,19 +32,26 @@ def describe_needed(record: FitRecord) -> str:
     untested = record.untested_classes
     if untested:
         kind = 'group' if record.is_grouped else 'day'
-        classes = join_first(untested, MAX_NAMES)
-        return f'no second {kind} of {classes} could be tested; add another'
+        return text(
+            'model.no_second',
+            kind=text(f'model.kind_{kind}'),
+            classes=join_first(untested, MAX_NAMES),
+        )
     needed = '; '.join(
-        f'add photos from another {spread.kind} of '
-        f'{join_first(spread.coinciding, MAX_NAMES)}'
+        text(
+            'model.add_from_another',
+            kind=text(f'model.kind_{spread.kind}'),
+            classes=join_first(spread.coinciding, MAX_NAMES),
+        )
         for spread in record.photos.coinciding
     )
-    return f'classes and {_join_kinds(record)} coincide; {needed}'
+    kinds = _join_kinds(record)
+    return text('model.coincide_and_needed', kinds=kinds, needed=needed)
 
 
 def describe_spreads(record: FitRecord) -> dict[str, tuple[str, ...]]:
     """Describe days and named groups, by title."""
-    titles = {'day': 'Days', 'group': 'Groups'}
+    titles = {'day': text('model.days'), 'group': text('model.groups')}
     return {
         titles[spread.kind]: tuple(_describe_spread(spread))
         for spread in record.photos.spreads
@@ -56,36 +61,42 @@ def describe_spreads(record: FitRecord) -> dict[str, tuple[str, ...]]:
 
 def _describe_coinciding(spread: Spread) -> Iterator[str]:
     """Describe what coincides, and list the classes with their value."""
-    kinds = f'{spread.kind}s'
-    yield (
-        f'classes and {kinds} coincide: the model may tell {kinds} apart '
-        'instead of classes'
-    )
+    kinds = text(f'model.kinds_{spread.kind}')
+    yield text('model.coincide', kinds=kinds)
     classes = [
-        f'{name} ({spread.single[name] or "unknown"} only)'
+        text(
+            'model.class_with_one',
+            name=name,
+            value=spread.single[name] or text('count.unknown'),
+        )
         for name in spread.coinciding
     ]
-    yield (
-        f'another {spread.kind} is needed for {join_first(classes, MAX_NAMES)}'
+    yield text(
+        'model.another_needed',
+        kind=text(f'model.kind_{spread.kind}'),
+        classes=join_first(classes, MAX_NAMES),
     )
 
 
 def _describe_spread(spread: Spread) -> Iterator[str]:
     """Describe the number of values, their classes, and untested classes."""
     low, high = spread.classes_per_value
-    numbers = f'{low} to {high}' if low < high else f'{low}'
-    classes = 'class' if high == 1 else 'classes'
-    each = ', each' * (spread.number > 1)
-    yield f'{plural(spread.number, spread.kind)}{each} in {numbers} {classes}'
+    classes = text('count.classes', number=high)
+    if low < high:
+        classes = text('model.class_range', low=low, high=high)
+    yield text(
+        f'model.spread_{spread.kind}', number=spread.number, classes=classes
+    )
     if spread.single and not (spread.kind == 'day' and spread.coinciding):
-        names = join_first(spread.single, MAX_NAMES)
-        yield f'not tested on another {spread.kind}, with one only: {names}'
-    if spread.kind == 'group' and high > 1:
-        yield (
-            'if they are numbered within each class, include the class: write '
-            "'^[^/]+/.*?' before the expression"
+        yield text(
+            'model.untested',
+            kind=text(f'model.kind_{spread.kind}'),
+            classes=join_first(spread.single, MAX_NAMES),
         )
+    if spread.kind == 'group' and high > 1:
+        yield text('model.numbered', pattern='^[^/]+/.*?')
 
 
 def _join_kinds(record: FitRecord) -> str:
-    return ' and '.join(f'{x.kind}s' for x in record.photos.coinciding)
+    kinds = [text(f'model.kinds_{x.kind}') for x in record.photos.coinciding]
+    return text('model.and').join(kinds)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mmclca.datasets.photos.cells import TABLES
+from mmclca.languages import text
 
 
 @dataclass(frozen=True)
@@ -54,21 +55,23 @@ def file_name(source: str) -> str:
 
 def percent(share: float | None) -> str:
     """Write a share, 0 to 1, with one decimal: '93.4%', or 'unknown'."""
-    return 'unknown' if share is None else f'{share:.1%}'
+    return text('count.unknown') if share is None else f'{share:.1%}'
 
 
 def interval(low: float | None, high: float | None) -> str:
     """Write a 95% interval in brackets; empty if it is unknown."""
     if low is None or high is None:
         return ''
-    return f' (95% CI {100 * low:.1f}-{high:.1%})'
+    return text('count.interval', low=f'{100 * low:.1f}', high=f'{high:.1%}')
 
 
 def about(share: float) -> str:
     """Write a share, 0 to 1, in whole percent: '93%', 'under 1%'."""
     if 0 < share < 0.01:
-        return 'under 1%'
-    return 'over 99%' if 0.99 < share < 1 else f'{share:.0%}'
+        return text('count.under', share='1%')
+    if 0.99 < share < 1:
+        return text('count.over', share='99%')
+    return f'{share:.0%}'
 
 
 def out_of_hundred(share: float) -> int:
@@ -87,7 +90,19 @@ def digits(value: float, number: int = 3) -> str:
 def duration(seconds: float) -> str:
     """Write a time: '11 s', '2 min 51 s'."""
     minutes, remainder = divmod(round(seconds), 60)
-    return f'{minutes} min {remainder} s' if minutes else f'{remainder} s'
+    if minutes:
+        return text('count.minutes', minutes=minutes, seconds=remainder)
+    return text('count.seconds', seconds=remainder)
+
+
+def count_photos(number: int) -> str:
+    """Write a number of photos: '1 photo', '2 photos'."""
+    return text('count.photos', number=number)
+
+
+def count_classes(number: int) -> str:
+    """Write a number of classes: '1 class', '2 classes'."""
+    return text('count.classes', number=number)
 
 
 def plural(number: int, word: str, many: str = '') -> str:
@@ -97,4 +112,4 @@ def plural(number: int, word: str, many: str = '') -> str:
 
 def sentence(line: str) -> str:
     """Begin a line with a capital letter, and end it with a period."""
-    return f'{line[:1].upper()}{line[1:]}.'
+    return text('count.sentence', line=f'{line[:1].upper()}{line[1:]}')

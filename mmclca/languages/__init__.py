@@ -7,11 +7,30 @@ A further language is one file, named after its code, such as ``fr.json``.
 import json
 from pathlib import Path
 
-DEFAULT = 'en'
+from .texts import (
+    ENGLISH,
+    choose_form,
+    current_language,
+    list_languages,
+    text,
+    use_language,
+)
+
+__all__ = [
+    'ENGLISH',
+    'choose_form',
+    'current_language',
+    'list_languages',
+    'read_texts',
+    'text',
+    'use_language',
+]
+
+Text = str | dict[str, str]
 _FOLDER = Path(__file__).parent
 
 
-def read_texts(prefix: str) -> dict[str, dict[str, str]]:
+def read_texts(prefix: str) -> dict[str, dict[str, Text]]:
     """Read the texts for one user interface in all languages.
 
     Args:
@@ -19,7 +38,7 @@ def read_texts(prefix: str) -> dict[str, dict[str, str]]:
 
     Returns:
         dict: Text by key, by language code. ``{name}`` in a text is a value
-        that the interface inserts.
+        that the interface inserts. A text with several forms is a dict.
     """
     tables = {
         file.stem: json.loads(file.read_bytes())

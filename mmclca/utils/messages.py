@@ -16,6 +16,7 @@ from rich.progress import Progress
 from rich.spinner import Spinner
 
 from mmclca.errors import Error
+from mmclca.languages import text
 from mmclca.utils.events import ProgressEvent, get_parent
 
 # control characters, marks of the text direction, and bytes of file names
@@ -120,8 +121,10 @@ def did_you_mean(
 def join_first(names: Iterable, limit: int = 8, between: str = ', ') -> str:
     """Join the first names and the number of further ones."""
     names = [*map(str, names)]
-    remainder = f' and {len(names) - limit} more' if len(names) > limit else ''
-    return between.join(names[:limit]) + remainder
+    joined = between.join(names[:limit])
+    if len(names) <= limit:
+        return joined
+    return text('count.more', names=joined, number=len(names) - limit)
 
 
 def suggest_choices(name: object, choices: Collection[str]) -> str:

@@ -108,10 +108,13 @@ class Stage:
     @property
     def kept_as(self) -> str:
         """Describe the patches counted by ``kept``."""
-        counts = kinds(self.weights)
-        if MERGED not in counts:
+        if not self.has(MERGED):
             return 'kept'
-        return 'not merged' + ' or dropped' * (DROPPED in counts)
+        return 'not merged' + ' or dropped' * self.has(DROPPED)
+
+    def has(self, kind: int) -> bool:
+        """Return whether a patch is of a kind, such as ``MERGED``."""
+        return bool((kinds(self.weights) == kind).any())
 
     @property
     def swatches(self) -> list[Swatch]:

@@ -4,59 +4,41 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from mmclca.languages import text
 from mmclca.utils.messages import join_first
 
 
 class ProblemKind(NamedTuple):
     """How to describe problems of one kind.
 
+    The text with the key ``photos.`` and the name of the kind may use the
+    number of cases, ``{number}``, and the ``{reason}`` of the problem.
+
     Args:
-        label (str): 'Skipped', 'Warning' or 'Untested'; '' for a complete
-            line.
-        template (str): Format of the message. It may use the number of
-            cases, ``{number}``, the plural endings ``{s}`` and ``{es}``, and
-            the ``{reason}`` of the problem.
+        consequence (str): 'skipped', 'warning' or 'untested'; '' if the
+            reason is a complete line.
         separator (str): Text between the names of a case.
     """
 
-    label: str
-    template: str
+    consequence: str
     separator: str = ' = '
 
 
 KINDS = {
-    'assumption': ProblemKind('Warning', '{reason}'),
-    'unused': ProblemKind('Skipped', '{number} file{s} {reason}'),
-    'hidden': ProblemKind(
-        'Skipped', '{number} system folder{s} or hidden image{s}'
-    ),
-    'unreadable': ProblemKind('Skipped', '{number} unreadable', ': '),
-    'duplicates': ProblemKind('Skipped', '{number} duplicate{s}, used once'),
-    'conflicting_labels': ProblemKind(
-        'Skipped', '{number} photo{s} in several classes'
-    ),
-    'conflicting_near_duplicates': ProblemKind(
-        'Warning',
-        '{number} pair{s} of near-duplicates in two classes, so one label of '
-        'each pair is probably wrong',
-    ),
-    'cross_split_duplicates': ProblemKind(
-        'Skipped', '{number} also in val or test, so not used for training'
-    ),
-    'untrained_classes': ProblemKind(
-        'Skipped', '{number} class{es} without training photos', ', '
-    ),
-    'similar_class_names': ProblemKind(
-        'Warning', '{number} case{s} of nearly equal class names'
-    ),
-    'cross_split_groups': ProblemKind(
-        'Warning', '{number} group{s} in both train and val or test'
-    ),
-    'single_photo_classes': ProblemKind(
-        'Untested', '{number} class{es} with one photo, used for training only'
-    ),
+    'assumption': ProblemKind('warning'),
+    'unused': ProblemKind('skipped'),
+    'hidden': ProblemKind('skipped'),
+    'unreadable': ProblemKind('skipped', ': '),
+    'duplicates': ProblemKind('skipped'),
+    'conflicting_labels': ProblemKind('skipped'),
+    'conflicting_near_duplicates': ProblemKind('warning'),
+    'cross_split_duplicates': ProblemKind('skipped'),
+    'untrained_classes': ProblemKind('skipped', ', '),
+    'similar_class_names': ProblemKind('warning'),
+    'cross_split_groups': ProblemKind('warning'),
+    'single_photo_classes': ProblemKind('untested'),
     # a line in a record of an earlier version
-    'line': ProblemKind('', '{reason}'),
+    'line': ProblemKind(''),
 }
 
 
@@ -77,19 +59,22 @@ class Problem:
     reason: str = ''
 
     @property
+    def consequence(self) -> str:
+        """See :class:`ProblemKind`."""
+        return KINDS[self.kind].consequence
+
+    @property
     def label(self) -> str:
-        """Consequence of the problem, see :class:`ProblemKind`."""
-        return KINDS[self.kind].label
+        """Title of the consequence; '' if the reason is a complete line."""
+        return text(f'photos.{self.consequence}') if self.consequence else ''
 
     @property
     def message(self) -> str:
         """Number of cases and the first three of them, without the label."""
-        _, template, separator = KINDS[self.kind]
-        number = len(self.cases)
-        s, es = ('', '') if number == 1 else ('s', 'es')
-        message = template.format(
-            number=number, s=s, es=es, reason=self.reason
+        message = text(
+            f'photos.{self.kind}', number=len(self.cases), reason=self.reason
         )
+        separator = KINDS[self.kind].separator
         if not self.cases:
             return message
         cases = [separator.join(case) for case in self.cases]
@@ -97,4 +82,6 @@ class Problem:
 
     def describe(self) -> str:
         """Describe the problem in one line."""
-        return f'{self.label}: {self.message}' if self.label else self.message
+        if not self.label:
+            return self.message
+        return text('photos.labeled', label=self.label, message=self.message)

@@ -1,0 +1,60 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Texts in the current language, for reports and the form."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+ENGLISH = 'en'
+_language = ContextVar('language', default=ENGLISH)
+
+
+def list_languages() -> list[str]:
+    """List the language codes, English first."""
+    names = [x.name for x in files(__package__).iterdir()]
+    codes = {x.removesuffix('.json') for x in names if x.endswith('.json')}
+    return [ENGLISH, *sorted(codes - {ENGLISH})]
+
+
+def current_language() -> str:
+    """Return the code of the current language."""
+    return _language.get()
+
+
+@contextmanager
+def use_language(code: str) -> Iterator[None]:
+    """Write texts in another language, in this thread or task."""
+    token = _language.set(code)
+    try:
+        yield
+    finally:
+        _language.reset(token)
+
+
+def text(key: str, **values: Any) -> str:
+    """Return a text in the current language.
+
+    Args:
+        key (str): Key in the tables.
+        **values: Values of its placeholders; ``number`` selects the form of a
+            text with several.
+    """
+    return choose_form(key, values.get('number')).format(**values)
+
+
+def choose_form(key: str, number: int | None = None) -> str:
+    """Return a text with its placeholders, in the form for a number."""
+    forms = _read_table(_language.get())[key]
+    if isinstance(forms, str):
+        return forms
+    return forms['one' if number == 1 and 'one' in forms else 'other']
+
+
+@cache
+def _read_table(code: str) -> dict[str, str | dict[str, str]]:
+    table = files(__package__).joinpath(f'{code}.json').read_text('utf-8')
+    return json.loads(table)
