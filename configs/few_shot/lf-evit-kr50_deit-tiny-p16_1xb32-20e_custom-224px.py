@@ -2,7 +2,7 @@
 # A classifier over layers 0 to 8 of a network with EViT, keep rate 0.5: fitted
 # in closed form to frozen features, then fine-tuned with the network.
 # DeiT-Ti/16 (ImageNet-1k) on a folder of your own images, 224 px.
-# Reproduces: nothing; the recipe in docs/results/few_photos.md.
+# Reproduces: nothing; the recipe in docs/results/fine_tuning.md.
 # Expected: not reported.
 # Evaluation: validation list, every five epochs; the best checkpoint is kept,
 # the last of equally good ones.

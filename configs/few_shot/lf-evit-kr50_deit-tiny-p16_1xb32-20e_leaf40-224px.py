@@ -2,8 +2,8 @@
 # A classifier over layers 0 to 8 of a network with EViT, keep rate 0.5: fitted
 # in closed form to frozen features, then fine-tuned with the network.
 # DeiT-Ti/16 (ImageNet-1k) on leaf40, 224 px, three training images per class.
-# Reproduces: nothing; the recipe in docs/results/few_photos.md.
-# Expected: measured in docs/results/few_photos.md.
+# Reproduces: nothing; the recipe in docs/results/fine_tuning.md.
+# Expected: measured in docs/results/fine_tuning.md.
 # Evaluation: test split, last checkpoint.
 # Cost: 0.59 GMACs, 4.26 M parameters.
 # Command: python tools/train.py \

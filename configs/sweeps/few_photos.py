@@ -4,7 +4,7 @@
 # reduction ('small'); CLCA and CLA as in the paper; plain fine-tuning of the
 # full and the reduced network. One seed, one test, at the last epoch. Forward
 # passes in bfloat16.
-# Results: docs/results/few_photos.md.
+# Results: docs/results/fine_tuning.md.
 # Command: python tools/sweep.py configs/sweeps/few_photos.py --jobs 2
 # The environment variables MMCLCA_DATA and MMCLCA_WEIGHTS name the folders
 # of data sets and of weights.

@@ -5,23 +5,10 @@
 # Results: docs/results/few_photos.md.
 # The environment variables MMCLCA_DATA and MMCLCA_WEIGHTS name the folders
 # for datasets and weights.
-datasets = (
-    'coffee5',
-    'cotton5',
-    'flower17',
-    'grape5',
-    'leaf40',
-    'leaf40_white',
-    'leafsnap27',
-    'mangodis8',
-    'mushroom10',
-    'seedlings12',
-    'strawberry5',
-    'chilli4',
-    'dates9',
-    'medleaf5',
-    'ricegrain14',
-)
+_names = 'coffee5 cotton5 flower17 grape5 leaf40 leaf40_white leafsnap27'
+_names += ' mangodis8 mushroom10 seedlings12 strawberry5'
+_names += ' chilli4 dates9 medleaf5 ricegrain14'
+datasets = tuple(_names.split())
 # files of weights of networks with token reduction
 vits = ('vit_tiny_patch16_224.safetensors', 'deit_tiny_patch16_224.pth')
 # in the order in which they are computed
@@ -30,6 +17,8 @@ keep_rates = (0.5, 0.25, 0.7, 0.1)
 img_sizes = (192, 160, 128, 96)
 # layers of the full networks, other than 12
 depths = (11, 10, 9, 8, 6, 4)
+# photos per class, other than 3, for the full networks and some reducers
+counts = (1, 5, 10)
 # image sizes by file of weights
 cnns = {
     'mobileone_s0_reparam.safetensors': (128, 160, 192, 224, 256),

@@ -175,7 +175,9 @@ def test_rows_of_stored_features_are_written_and_others_counted(
     assert '3 networks, 7 missing' in printed
     table = pd.read_csv(study / 'few_tokens.csv')
     reduced = table[table.method == 'ATC']
-    assert [*reduced.features] == ['all layers', 'last layer']
+    few = reduced[reduced['count'] == 3]
+    assert [*few.features] == ['all layers', 'last layer']
+    assert {*reduced['count']} == {1, 3, 5, 10}
     assert (reduced.datasets == 2).all() and (reduced.keys_4 == 0.5).all()
     assert reduced['mean'].iloc[0] > 60
     full = table[(table.method == 'none') & (table.depth == 12)]

@@ -3,7 +3,7 @@
 
 Extracts features, and writes the table docs/results/few_tokens.csv. This
 takes hours on one core; a stopped program continues. ``MMCLCA_DATA``,
-``MMCLCA_WEIGHTS`` and ``MMCLCA_FEATURES`` name the folders of datasets,
+``MMCLCA_WEIGHTS`` and ``MMCLCA_FEATURES`` are the folders with datasets,
 weights and features (15 GB).
 """
 
@@ -16,6 +16,7 @@ from mmengine.logging import MMLogger
 from study.features import Extraction, find_file
 from study.networks import GRID, list_networks
 from study.rows import KEYS, STUDY, identify, measure
+from study.splits import find_difference
 from study.times import add_times, time_networks
 from tables import kept, read, select, write
 
@@ -24,7 +25,7 @@ from mmclca.errors import Error
 
 
 def find_datasets():
-    """Return the names of the datasets; print missing ones."""
+    """Return the dataset names; print missing ones."""
     names = []
     for name in GRID['datasets']:
         try:
@@ -33,11 +34,14 @@ def find_datasets():
             print(f'Without dataset {name}: {error}', flush=True)
         else:
             names.append(name)
+            difference = find_difference(name)
+            if difference:
+                print(f'Dataset {name}: {difference}', flush=True)
     return names
 
 
 def extract(network, names):
-    """Write the missing features of a network; print problems."""
+    """Write missing features; print problems."""
     missing = [x for x in names if not find_file(network, x).exists()]
     start, extraction = perf_counter(), Extraction(network)
     try:
@@ -52,7 +56,7 @@ def extract(network, names):
 
 
 def is_extracted(network, names):
-    """Return whether the features of all datasets are stored."""
+    """Return whether the features for all datasets are stored."""
     return all(find_file(network, name).exists() for name in names)
 
 
@@ -84,7 +88,7 @@ def main():
 
 
 def measure_networks(networks, names, is_stored):
-    """Return the table with the rows of networks, measured if missing."""
+    """Return the table; measure missing networks."""
     table = read(STUDY)
     for network in networks:
         if not is_stored:
@@ -96,7 +100,7 @@ def measure_networks(networks, names, is_stored):
 
 
 def print_methods(table, methods):
-    """Print the most important columns of some methods."""
+    """Print the most important columns for some methods."""
     rows = table[table.method.isin([*methods]) & (table.img_size == 224)]
     columns = 'features', 'gmacs', 'mean', 'difference', 'half_width'
     rows = rows[[*KEYS, *columns, 'agreement', 'untrained']]

@@ -10,7 +10,6 @@ from itertools import product
 import frontier
 import pandas as pd
 import torch
-from few_photos import GRID
 from frozen import DATA, photos
 from tables import kept, read_machine
 from training_subsets import draw, get_labels
@@ -22,6 +21,7 @@ from mmclca.datasets.photos import LabeledImages
 from mmclca.fitting.estimate import extrapolate_interval
 
 STUDY = 'intervals'
+COUNTS = 3, 5, 10  # photos per class
 NUM_PAIRS = 10  # random training and test sets per dataset
 SAME, LATER = 'same session', 'later session'
 OTHERS, UNTOLD = 'other observers', 'other observers, without groups'
@@ -57,7 +57,7 @@ def means(rows, keys):
 
 def wanted():
     """Yield the columns that identify a row, and the arguments to measure."""
-    for count, source in product(GRID['counts'][1:], frontier.networks()):
+    for count, source in product(COUNTS, frontier.networks()):
         if frontier.is_default(source):
             network = frontier.identify(source)['network']
             for shift, names in SHIFTS.items():

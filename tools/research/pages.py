@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Write the pages in docs/results from their templates and the tables.
+"""Write docs/results and the paper from their templates and the tables.
 
 Missing results are measured first if they need no training.
 """
@@ -7,7 +7,6 @@ Missing results are measured first if they need no training.
 from functools import cache
 from pathlib import Path
 
-import few_photos
 import fresh_datasets
 import frontier
 import intervals
@@ -17,17 +16,19 @@ import reducers
 import tables
 import trained
 import unknown_classes
+from study import report
 
 from mmclca import cli
 from mmclca.utils.files import replace_text
 
 RESULTS = Path('docs/results')
+PAPER = Path('paper/paper.md.j2')
 
 
-def load_few_photos():
-    """Return the values for the few_photos template."""
-    studies = unknown_classes.values() | trained.values()
-    return few_photos.values() | studies
+def load_fine_tuning():
+    """Return the values for the fine_tuning template."""
+    facts = tables.read_machine(trained.STUDY)
+    return unknown_classes.values() | trained.values() | dict(facts=facts)
 
 
 def runs(sweep):
@@ -85,27 +86,35 @@ def render(template, values):
     return environment.from_string(template.read_text('utf-8')).render(values)
 
 
+def find_templates():
+    """Return the templates by page."""
+    files = [*sorted(RESULTS.glob('*.md.j2')), PAPER]
+    return {file.name.removesuffix('.md.j2'): file for file in files}
+
+
 def main():
     parser = cli.Parser(description=__doc__)
-    pages = sorted(file.name[:-6] for file in RESULTS.glob('*.md.j2'))
+    pages = find_templates()
     which = 'names of pages (default: all)'
     parser.add('pages', which, nargs='*', choices=[*pages, []])
-    parser.add('--out', 'folder to write to', Path('docs'), type=Path)
+    parser.add('--out', 'folder to write to', Path(), type=Path)
     args = parser.parse_args()
     for page in args.pages or pages:
-        print(write(page, args.out))
+        print(write(pages[page], args.out))
 
 
-def write(page, out):
-    """Write a page to ``out/results``; return its path."""
-    templates = dict(few_photos=load_few_photos, frontier=frontier.values)
+def write(template, out):
+    """Write the page for a template to the same folder in ``out``."""
+    templates = dict(few_photos=report.values, frontier=frontier.values)
+    templates.update(fine_tuning=load_fine_tuning, paper=report.values)
     templates.update(intervals=intervals.values, reducers=reducers.values)
     templates.update(fresh_datasets=fresh_datasets.values)
     of_sweeps = dict(runs=runs, mean=mean, spread=spread)
     of_sweeps.update(by_seed=by_seed, before=before)
+    page = template.name.removesuffix('.md.j2')
     values = templates[page]() if page in templates else of_sweeps
-    file = out / 'results' / f'{page}.md'
-    replace_text(file, render(RESULTS / f'{page}.md.j2', values))
+    file = out / template.with_suffix('')
+    replace_text(file, render(template, values))
     return file
 
 

@@ -10,8 +10,8 @@ from unittest.mock import patch
 
 import pandas as pd
 import torch
-from few_photos import GRID
 from frozen import DATA, FILES, WEIGHTS, photos, read_list
+from mmengine.config import Config
 from tables import kept, select
 from training_subsets import get_labels
 
@@ -29,6 +29,7 @@ from mmclca.fitting.plan import make_plan
 from mmclca.fitting.probing import fit_classifier
 from mmclca.fitting.record import FitCall, FitRecord
 
+GRID = Config.fromfile('configs/sweeps/fine_tuning.py').to_dict()
 STUDY = 'few_photos_trained'
 WHOLE = 'fine-tuning'
 SHARES = (

@@ -9,7 +9,7 @@ NUM_DRAWS = 5
 
 
 def get_labels(dataset):
-    """Return the labels of a dataset, and a mask of its test photos."""
+    """Return the labels in a dataset, and a mask for test photos."""
     tested = torch.tensor((dataset.split == 'test').to_numpy())
     return torch.tensor(dataset.label.to_numpy()), tested
 

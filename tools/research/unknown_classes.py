@@ -6,8 +6,8 @@ from functools import cache, partial
 import numpy as np
 import torch
 import torch.nn.functional as F
-from few_photos import GRID, get_features
-from frozen import Frozen, photos
+from frozen import FEATURES, Frozen, photos
+from mmengine.config import Config
 from tables import kept, select
 from training_subsets import NUM_DRAWS, draws, get_labels
 
@@ -16,6 +16,9 @@ from mmclca.evaluation.open_set import auroc, max_softmax, threshold_by_folds
 from mmclca.models.heads import nearest_of_others
 from mmclca.models.heads.nearest_heads import nearest_cosine
 
+GRID = Config.fromfile('configs/sweeps/fine_tuning.py').to_dict()
+NUM_LAYERS = 9
+PARTS = [FEATURES.index(x) for x in ('cls', 'average', 'std')]
 COUNTS = (3, 10)  # photos per class
 ALIKE = {'leaf40', 'leaf40_white'}  # the same leaves
 
@@ -40,11 +43,9 @@ def measure():
 @cache
 def read(title, name):
     """Return features for a dataset with a default of ``fit``, (N, V, D)."""
-    settings = dict(GRID['defaults'][title])
-    reading = settings.pop('reading')
-    return get_features(Frozen(**settings).views(name), reading).transpose(
-        0, 1
-    )
+    features = Frozen(**GRID['defaults'][title]).views(name)
+    features = F.layer_norm(features, features.shape[-1:])
+    return features[:, :, :NUM_LAYERS, PARTS].flatten(2).transpose(0, 1)
 
 
 def measured(title, name, count):

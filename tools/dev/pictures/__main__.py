@@ -13,6 +13,7 @@ sys.path += [str(ROOT / 'tools/dev'), str(ROOT / 'tools/research')]
 
 
 import beliefs  # noqa: E402
+import few_photos  # noqa: E402
 import leaves  # noqa: E402
 import results  # noqa: E402
 import screens  # noqa: E402
@@ -21,7 +22,7 @@ from files import save  # noqa: E402
 
 from mmclca import cli  # noqa: E402
 
-MODULES = results, beliefs, speed_charts, leaves, screens
+MODULES = results, few_photos, beliefs, speed_charts, leaves, screens
 PICTURES = {
     name: draw for module in MODULES for name, draw in module.PICTURES.items()
 }

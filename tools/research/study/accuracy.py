@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Accuracy with three photos per class, and agreement with a network."""
+"""Predictions with few photos per class, and their accuracy."""
 
 from functools import cache
 
@@ -17,31 +17,28 @@ from mmclca.apis.probe import (
 from .features import load_features
 from .readings import STRENGTHS
 
-COUNT = 3  # photos per class
-
 
 @cache
 def read_labels(name):
-    """Return the labels of a dataset, and a mask of its test photos."""
+    """Return the labels in a dataset, and a mask for test photos."""
     return get_labels(read_dataset(name))
 
 
 def predict(network, name, readings):
-    """Yield the predicted classes of test photos per training subset.
+    """Yield the classes predicted for test photos, per training subset.
 
     Returns one tensor (subsets, photos) per reading.
     """
     labels, is_test = read_labels(name)
     number = 1 + int(labels.max())
     features = torch.from_numpy(load_features(network, name).features)
-    subsets = [*draws(labels, ~is_test, COUNT)]
     for reading in readings:
         columns = reading.select(network)
         classifier = ClassifierSettings(reading.classifier)
         setting = ProbeSetting(STRENGTHS[reading.classifier])
         tested = features[is_test][:, columns].float()
         classes = []
-        for subset in subsets:
+        for subset in draws(labels, ~is_test, reading.count):
             training = features[subset][:, columns].float()
             data = LabeledFeatures(training, labels[subset], number)
             fitted = fit_linear(data, classifier, setting)

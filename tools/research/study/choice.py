@@ -1,9 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Choice of a network per cost: without the tested dataset, or in hindsight.
+"""Choose a network per cost: without the tested dataset, or in hindsight.
 
 The rule for candidates of ``fit``: the best mean over the other datasets, and
-on none of them more than ``MAX_LOSS`` points below the best linear classifier
-that users train on the full network.
+never more than ``MAX_LOSS`` points below the best linear classifier that users
+train on the full network.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 MAX_LOSS = 4
-TOLERANCE = 1.01  # of a budget, as in fit
+TOLERANCE = 1.01  # times the budget, as in fit
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Options:
 
     Args:
         accuracies (ndarray): In percent, (rows, datasets).
-        losses (ndarray): Points below the best linear classifier of users,
+        losses (ndarray): Points below the best linear classifier,
             (rows, datasets).
     """
 
@@ -41,7 +41,7 @@ class Options:
         return [self.choose(every[every != x], max_loss) for x in every]
 
     def get_deployed(self, max_loss=np.inf):
-        """Return the accuracy per dataset of the rows of ``leave_out``.
+        """Return the accuracy per dataset for the rows from ``leave_out``.
 
         NaN if no row follows the rule.
         """
@@ -58,15 +58,15 @@ class Options:
 
 
 def select_affordable(table, budget):
-    """Return the rows of a table within a budget in GMACs."""
+    """Return the rows within a budget in GMACs."""
     return table[table.gmacs <= TOLERANCE * budget]
 
 
 def make_options(rows, names, users):
     """Return the :class:`Options` among rows.
 
-    ``users`` has the accuracy of users' best linear classifier, with networks
-    as index and datasets as columns.
+    ``users`` has the accuracy with users' best linear classifier: networks as
+    index, datasets as columns.
     """
     accuracies = rows[names].to_numpy(float)
     best = users.loc[rows.network, names].to_numpy(float)

@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Run networks with a reducer from the first reduction on.
 
-All layers before it have the outputs of the full network, so these are
-computed once. A third to three quarters of the time is saved.
+All layers before it have equal outputs in the full network, so these are
+computed once. This saves a third to three quarters.
 """
 
 from math import prod
@@ -17,7 +17,7 @@ NUM_EARLY = 3  # layers before the first reduction
 def record_early(backbone):
     """Return a list that gets the tokens (B, N, C) before the reductions.
 
-    Each forward pass of the full network appends to it.
+    Each forward pass appends to it.
     """
     run_layer, last = backbone.run_layer, backbone.layers[NUM_EARLY - 1]
     outputs = []
@@ -33,7 +33,7 @@ def record_early(backbone):
 
 
 def skip_early(backbone):
-    """Let a backbone accept the outputs of its early layers as input."""
+    """Let a backbone start after its early layers."""
     run_layer, early = backbone.run_layer, [*backbone.layers[:NUM_EARLY]]
     patches = prod(backbone.patch_resolution)
 
@@ -56,7 +56,7 @@ def is_equal_after(model, images, tokens, skipping):
     Args:
         model (nn.Module): Network.
         images (Tensor): Its input.
-        tokens (Tensor): Output of the early layers of the full network.
+        tokens (Tensor): Output after the early layers.
         skipping (nn.Module): The same network after :func:`skip_early`.
     """
     torch.manual_seed(0)

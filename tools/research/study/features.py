@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Features of each network and dataset, stored in a file each.
+"""Features by network and dataset, stored in a file each.
 
 A killed program continues with the first missing file.
 """
@@ -19,18 +19,18 @@ from .networks import Network
 from .pixels import BATCH, load_pixels, normalize, save_array
 from .similarity import LayerKeys, correlate_layers, record_keys
 
-NUM_COMPARED = 32  # photos per dataset, for the similarity of layers
+NUM_COMPARED = 32  # photos per dataset, to compare layers
 
 
 @dataclass(frozen=True)
 class Stored:
-    """What a file of features contains.
+    """Content: features and comparisons.
 
     Args:
-        features (ndarray): Normalized input features of the head for all
+        features (ndarray): Normalized input features for all
             photos, (N, D), float16.
         is_random (bool): Whether a forward pass uses random numbers.
-        correlations (ndarray): Of keys and of CLS attention with the full
+        correlations (ndarray): Keys and CLS attention, with the full
             network, by layer, (2, 12). Defaults to NaN, not compared.
     """
 
@@ -42,12 +42,12 @@ class Stored:
 
 
 def find_file(network, name):
-    """Return the path for the features of a network and a dataset."""
+    """Return the path for a network and a dataset."""
     return KEPT / 'features' / network.name / f'{name}.npz'
 
 
 def load_features(network, name):
-    """Return the :class:`Stored` values of a network and a dataset."""
+    """Return :class:`Stored` for a network and a dataset."""
     with np.load(find_file(network, name)) as values:
         return Stored(
             values['features'],
@@ -58,7 +58,7 @@ def load_features(network, name):
 
 @dataclass
 class Extraction:
-    """Extract the features of a network, dataset by dataset."""
+    """Extract features, dataset by dataset."""
 
     network: Network
     skips: bool | None = field(default=None, init=False)
@@ -124,7 +124,7 @@ class Extraction:
         return Stored(features, is_random)
 
     def _extract_reduced(self, name, pixels):
-        """Start with the tokens of the full network, if they are equal."""
+        """Start with tokens from the full network, if they are equal."""
         early = np.load(find_early(self.full, name), mmap_mode='r')
         if self.skips is None:
             images = prepare(self.model, pixels[:BATCH])
@@ -145,35 +145,35 @@ class Extraction:
 
 
 def split(inputs):
-    """Yield batches of an array."""
+    """Yield batches."""
     for start in range(0, len(inputs), BATCH):
         yield inputs[start : start + BATCH]
 
 
 def prepare(model, inputs):
-    """Return pixels, normalized, or tokens as the input of a model."""
+    """Return pixels, normalized, or tokens as model input."""
     if inputs.dtype == np.uint8:
         return normalize(model, inputs)
     return torch.from_numpy(np.array(inputs))
 
 
 def choose_compared(number):
-    """Return the positions of evenly spaced photos."""
+    """Return evenly spaced positions."""
     return np.arange(number)[:: max(1, number // NUM_COMPARED)][:NUM_COMPARED]
 
 
 def find_early(network, name):
-    """Return the path for the early tokens of a full network."""
+    """Return the path for early tokens."""
     return KEPT / 'early' / network.network / f'{name}.npy'
 
 
 def find_keys(network, name):
-    """Return the path for keys and attention of a full network."""
+    """Return the path for keys and attention."""
     return KEPT / 'keys' / network.network / f'{name}.npz'
 
 
 def load_keys(network, name):
-    """Return the :class:`LayerKeys` of a full network, by layer."""
+    """Return the :class:`LayerKeys` by layer."""
     with np.load(find_keys(network, name)) as arrays:
         tensors = {x: torch.from_numpy(arrays[x]) for x in arrays}
     return [

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Frozen networks of the study: weights, token reduction and image size."""
+"""Frozen networks to compare: weights, token reduction and image size."""
 
 import re
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Network:
     """A frozen network.
 
     Args:
-        file (str): File of weights in ``MMCLCA_WEIGHTS``.
+        file (str): Weights in ``MMCLCA_WEIGHTS``.
         method (str): Reducer, '' for the full network. Defaults to ''.
         keep_rate (float): Keep rate. Defaults to 1.0.
         img_size (int): Image size in pixels. Defaults to 224.
@@ -38,12 +38,12 @@ class Network:
 
     @property
     def network(self):
-        """Name of the weights, such as 'vit_tiny'."""
+        """Weights, such as 'vit_tiny'."""
         return re.split(r'_patch|_reparam', Path(self.file).stem)[0]
 
     @property
     def name(self):
-        """Stem of its feature files."""
+        """Folder for its features."""
         method = self.method or 'full'
         rate = f'kr{100 * self.keep_rate:g}'
         return f'{self.network}_{method}_{rate}_{self.img_size}px'
@@ -54,7 +54,7 @@ class Network:
         return self.file in GRID['vits']
 
     def get_config(self, depth=DEPTH):
-        """Return the config of its first layers, which the head reads."""
+        """Return the config with its first layers, which the head reads."""
         layers = tuple(range(depth)) if self.is_vit else None
         variant = Variant(
             self.method or None,
@@ -77,7 +77,7 @@ class Network:
 
 @cache
 def find_pretrained(file):
-    """Find a file of weights, once."""
+    """Find weights, once."""
     return find_weights(str(WEIGHTS / file))
 
 

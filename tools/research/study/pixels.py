@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Photos of a dataset, decoded once per image size."""
+"""Photos, decoded once per image size."""
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ BATCH = 32
 
 
 def load_pixels(folder, name, paths, network):
-    """Return the preprocessed photos of a dataset, (N, 3, H, W), uint8.
+    """Return preprocessed photos, (N, 3, H, W), uint8.
 
     They are stored in ``folder``, and opened as a memory map.
 
@@ -40,6 +40,6 @@ def save_array(path, array):
 
 
 def normalize(model, pixels):
-    """Return pixels (B, 3, H, W), uint8, as the input of a model."""
+    """Return pixels (B, 3, H, W), uint8, as model input."""
     inputs = [*torch.from_numpy(np.array(pixels))]
     return model.data_preprocessor(dict(inputs=inputs))['inputs']

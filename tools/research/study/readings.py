@@ -1,37 +1,45 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Columns of the stored features that a linear classifier uses."""
+"""Feature columns for a linear classifier."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import torch
 from frozen import DEPTH
 
+COUNT = 3  # photos per class, unless others are named
 ALL, LAST = 'all layers', 'last layer'
-# what users read of a full ViT, and with which classifiers
+# features and classifiers as users combine them
 AVERAGES = 'CLS and average, last layer', 'CLS and average, all layers'
 STRENGTHS = dict(ridge=0.3, logistic=10.0)
-PARTS = 3  # CLS, average and deviation per layer of a ViT
+PARTS = 3  # CLS, average and deviation per layer
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Features and classifier of a row.
+    """Features and classifier.
 
     Args:
-        features (str): ``ALL``, ``LAST`` or one of ``AVERAGES``. The last
-            layer of a ViT has the CLS token, the last stage of a CNN average
-            and deviation.
-        classifier (str): A key of ``STRENGTHS``. Defaults to 'ridge'.
-        depth (int): First layers of a ViT. Defaults to 12.
+        features (str): ``ALL``, ``LAST`` or an entry in ``AVERAGES``. The
+            last layer in a ViT has CLS, the last stage in a CNN average and
+            deviation.
+        classifier (str): A key in ``STRENGTHS``. Defaults to 'ridge'.
+        depth (int): First layers. Defaults to 12.
+        count (int): Training photos per class. Defaults to 3.
     """
 
     features: str = ALL
     classifier: str = 'ridge'
     depth: int = DEPTH
+    count: int = COUNT
+
+    @property
+    def for_full(self):
+        """The same for the full network."""
+        return replace(self, depth=DEPTH)
 
     def select(self, network):
-        """Return the columns for a network, a tensor of positions."""
+        """Return the columns for a network."""
         if not network.is_vit:
             return select_stages(network, self.features)
         channels = get_channels(network)
@@ -46,7 +54,7 @@ class Reading:
 
 
 def select_stages(network, features):
-    """Return the columns of all stages of a CNN, or of the last one."""
+    """Return the columns for all stages, or for the last one."""
     channels = get_channels(network)
     columns = torch.arange(2 * sum(channels))
     return columns if features == ALL else columns[-2 * channels[-1] :]
@@ -54,5 +62,5 @@ def select_stages(network, features):
 
 @cache
 def get_channels(network):
-    """Return the channels of a layer, or of each stage of a CNN."""
+    """Return the channels per layer, or a list per stage."""
     return network.get_config().model.head.in_channels

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Rows of the table: accuracy, cost and similarity of each network."""
+"""Table rows: accuracy, cost and similarity per network."""
 
 from functools import cache
 
@@ -18,7 +18,6 @@ from .readings import ALL, AVERAGES, LAST, STRENGTHS, Reading
 
 STUDY = 'few_tokens'
 KEYS = ['network', 'method', 'keep_rate', 'img_size']
-READING = ['depth', 'features', 'classifier']
 SIMILARITIES = 'keys', 'attention'
 NONE = 'none'  # full network
 
@@ -37,11 +36,16 @@ def find_full(network):
 
 
 def list_readings(network):
-    """List features and classifiers of a network.
+    """List features and classifiers for a network.
 
-    Those of users, and fewer layers, are for the full network only.
+    Only full networks have users' classifiers and fewer layers.
     """
     readings = [Reading(ALL), Reading(LAST)]
+    first_rate = network.keep_rate == GRID['keep_rates'][0]
+    if network.method in ('', *GRID['smaller']) and (
+        first_rate or network == find_full(network)
+    ):
+        readings += [Reading(count=x) for x in GRID['counts']]
     if network != find_full(network):
         return readings
     if not network.is_vit:
@@ -54,7 +58,7 @@ def list_readings(network):
 
 
 def measure(network, names):
-    """Yield one row per reading, without the columns of ``identify``."""
+    """Yield one row per reading, without the columns from ``identify``."""
     shared = dict(
         license=GRID['licenses'][network.network],
         **mark(network, names[0]),
@@ -72,6 +76,7 @@ def measure(network, names):
             depth=reading.depth,
             features=reading.features,
             classifier=reading.classifier,
+            count=reading.count,
             gmacs=round(count_gmacs(network, reading.depth), 4),
             datasets=len(names),
             mean=round(accuracies.mean(), 3),
@@ -85,20 +90,19 @@ def measure(network, names):
 
 
 def compare(network, name, readings):
-    """Return accuracy, that of the full network, and agreement, in percent.
+    """Return accuracy, accuracy in the full network, and agreement (%).
 
     A triple per reading, for a dataset.
     """
     full = find_full(network)
-    pairs = dict.fromkeys(Reading(x.features, x.classifier) for x in readings)
-    of_full = dict(
-        zip(pairs, predict_full(full, name, tuple(pairs)), strict=True)
-    )
+    pairs = tuple(dict.fromkeys(x.for_full for x in readings))
+    predicted = predict_full(full, name, pairs)
+    by_reading = dict(zip(pairs, predicted, strict=True))
     scores = []
     for reading, classes in zip(
         readings, predict(network, name, readings), strict=True
     ):
-        other = of_full[Reading(reading.features, reading.classifier)]
+        other = by_reading[reading.for_full]
         same = (classes == other).double().mean().item()
         accuracies = [measure_accuracy(x, name) for x in (classes, other)]
         scores.append((*accuracies, 100 * same))
@@ -106,7 +110,7 @@ def compare(network, name, readings):
 
 
 def mark(network, name):
-    """Return what makes the results of a method arbitrary, 1 if so.
+    """Mark methods with arbitrary results, 1 if so.
 
     Parameters that need training, and random numbers in a forward pass.
     """
@@ -137,5 +141,5 @@ def average_similarities(network, names):
 
 @cache
 def count_gmacs(network, depth):
-    """Return the GMACs of the first layers of a network."""
+    """Return the GMACs with some first layers."""
     return count_config(network.get_config(depth).model).flops / 1e9

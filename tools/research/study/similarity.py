@@ -1,9 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Rank correlation with the full network, per layer.
 
-Keys are averaged over heads. A reduced token is compared with the average of
-the full network's keys, and of its CLS attention, over the patches of the
-token, weighted as in the token.
+Keys are averaged over heads. A reduced token is compared with the full
+network: keys and CLS attention are averaged over all patches in the token,
+weighted as there.
 """
 
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ from mmclca.models.recording import Recorder
 
 @dataclass
 class LayerKeys:
-    """Keys and CLS attention of a layer, of all tokens after the prefix.
+    """Keys and CLS attention for all tokens after the prefix.
 
     Args:
         keys (Tensor): Mean over heads, (B, N, D).
-        attention (Tensor): From CLS, mean over heads, per unit of size,
+        attention (Tensor): From CLS, mean over heads, per unit size,
             (B, N).
-        patches (Tensor): Weight of each patch in each token, (B, N, P), 0 in
+        patches (Tensor): Weights by token and patch, (B, N, P), 0 in
             ignored tokens; None: each token is a patch.
     """
 
@@ -41,7 +41,7 @@ class KeyRecorder(Recorder):
         start = entered.num_prefix
         attention = attended.cls_attn()
         bias = attended.key_bias
-        if bias is not None:  # log sizes of tokens
+        if bias is not None:  # log token sizes
             attention = attention / bias[:, :, 0].exp()
         patches = None
         if entered.trace:
@@ -57,7 +57,7 @@ class KeyRecorder(Recorder):
 
 
 def record_keys(backbone, batch):
-    """Return the :class:`LayerKeys` of each layer for a batch."""
+    """Return the :class:`LayerKeys` by layer for a batch."""
     backbone.recorder = KeyRecorder()
     backbone(batch)
     layers, backbone.recorder = backbone.recorder.layers, None
@@ -65,7 +65,7 @@ def record_keys(backbone, batch):
 
 
 def correlate_layers(layers, full):
-    """Return correlations of keys and of attention by layer, (2, DEPTH).
+    """Return correlations by layer: keys and attention, (2, DEPTH).
 
     They are means over photos, 1 before the first reduction, and NaN if too
     few tokens are left. ``layers`` may lack the first layers.
@@ -93,7 +93,7 @@ def correlate_layers(layers, full):
 
 
 def correlate_photo(layer, full, photo):
-    """Return the correlations of keys and of attention for a photo."""
+    """Return the correlations for a photo: keys and attention."""
     patches = layer.patches[photo]
     total = patches.sum(dim=1)
     is_used = total > 0
@@ -106,7 +106,7 @@ def correlate_photo(layer, full, photo):
 
 
 def compare_pairs(keys):
-    """Return the cosine similarities of all pairs of keys (N, D)."""
+    """Return cosine similarities for all pairs from keys (N, D)."""
     keys = F.normalize(keys, dim=-1)
     upper = torch.ones(len(keys), len(keys)).triu(1) > 0
     return (keys @ keys.T)[upper]

@@ -14,14 +14,14 @@ TIMES = 'few_tokens_times'
 BATCHES = 1, 8
 ROUNDS = 20
 ARCHITECTURE = ['architecture', 'method', 'keep_rate', 'img_size', 'depth']
-VIT = 'vit_tiny'  # all ViTs of the study have its architecture
+VIT = 'vit_tiny'  # both ViTs have its architecture
 
 
 def measure_times(network, depth):
-    """Return a row with the milliseconds of a network.
+    """Return a row with milliseconds.
 
     The full ViT is timed in turn with it, and both times are stored: their
-    ratio does not depend on the load of the machine.
+    ratio does not depend on other processes.
     """
     full = Network(GRID['vits'][0])
     row = {}
@@ -49,7 +49,7 @@ def identify_architecture(network, depth):
 
 
 def list_timed(networks):
-    """List pairs of columns and what is timed, each architecture once."""
+    """List columns and networks to time, each architecture once."""
     pairs = [(x, DEPTH) for x in networks]
     pairs += [(Network(GRID['vits'][0]), depth) for depth in GRID['depths']]
     pairs = [(x, depth) for x, depth in pairs if is_timed(x)]
@@ -57,12 +57,12 @@ def list_timed(networks):
 
 
 def is_timed(network):
-    """Return whether a network is timed: one of the ViTs is enough."""
+    """Return whether a network is timed: a single ViT is enough."""
     return not network.is_vit or network.network == VIT
 
 
 def time_networks(networks):
-    """Return the table of times; measure missing ones."""
+    """Return all times; measure missing ones."""
     return kept(TIMES, measure_times, list_timed(networks))
 
 

@@ -1,0 +1,104 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Candidates and report from the rows of the study."""
+
+import choose_candidates
+import numpy as np
+import pandas as pd
+import pytest
+from study import report
+from study.choice import MAX_LOSS
+
+NAMES = ('some', 'other', 'third')
+FULL = dict(
+    network='vit_tiny',
+    method='none',
+    keep_rate=1.0,
+    img_size=224,
+    depth=12,
+    features='all layers',
+    classifier='ridge',
+    count=3,
+    gmacs=1.25,
+    untrained=0,
+    random=0,
+    license='Apache-2.0',
+    difference=0.0,
+    agreement=100.0,
+)
+
+
+def row(accuracies, **changes):
+    """Return a row with the accuracy per dataset."""
+    values = FULL | changes | dict(zip(NAMES, accuracies, strict=True))
+    return values | dict(mean=np.mean(accuracies))
+
+
+@pytest.fixture
+def rows(monkeypatch):
+    """Rows of full networks, two reducers and a CNN."""
+    monkeypatch.setitem(report.GRID, 'datasets', NAMES)
+    monkeypatch.setitem(report.GRID, 'budgets', (0.1, 0.63))
+    half = dict(keep_rate=0.5, gmacs=0.62)
+    cnn = dict(network='mobileone_s0', img_size=256, gmacs=0.36)
+    table = pd.DataFrame(
+        [
+            row([80, 80, 80]),
+            row([70, 70, 70], features='last layer'),
+            row([82, 82, 82], network='deit_tiny'),
+            row([76, 76, 76], network='deit_tiny', features='last layer'),
+            row([90, 85, 65], method='ATC', **half),
+            row([72, 73, 74], method='ToMe', **half, difference=-7),
+            row([99, 99, 99], method='SiT', **half, untrained=1),
+            row([77, 76, 75], **cnn, license='research only'),
+        ]
+    )
+    similar = {
+        f'{x}_{y}': 0.9 for x in report.SIMILARITIES for y in report.REDUCED
+    }
+    return report.Report(table.assign(**similar))
+
+
+def test_users_classifiers_exclude_standard_deviations(rows):
+    users = rows.find_users()
+    assert users.loc['vit_tiny'].tolist() == [70, 70, 70]
+    assert users.loc['mobileone_s0'].tolist() == [77, 76, 75]
+
+
+def test_rule_excludes_networks_that_lose_much_on_a_dataset(rows):
+    free, strict = (
+        [*choose_candidates.list_candidates(rows, 'any', x)][-1]
+        for x in (np.inf, MAX_LOSS)
+    )
+    assert free['network'] == 'ViT-Tiny, ATC 0.5'
+    assert strict['network'] == 'MobileOne-S0, 256 px'
+    licensed = choose_candidates.list_candidates(
+        rows, 'any, free license', MAX_LOSS
+    )
+    assert [*licensed][-1]['network'] == 'ViT-Tiny, ToMe 0.5'
+
+
+def test_choice_skips_budgets_below_all_networks(rows):
+    assert {x['budget'] for x in rows.choose()} == {0.63}
+
+
+def test_untrained_methods_are_listed_but_never_chosen(rows):
+    assert 'SiT' in [x['method'] for x in rows.list_methods(0.5)]
+    assert rows.find_best(0.5).method == 'ATC'
+    assert 'SiT' not in [x['row'].method for x in rows.choose()]
+
+
+def test_missing_networks_are_counted_by_group(rows):
+    missing = rows.count_missing()
+    assert missing['full ViTs'] == 2 * len(report.GRID['img_sizes'])
+    assert missing['keep rate 0.25'] == 30
+
+
+def test_command_prints_the_rule_and_the_networks(rows, monkeypatch, capsys):
+    monkeypatch.setattr(report.Report, 'read', lambda: rows)
+    monkeypatch.setattr('sys.argv', ['choose_candidates.py'])
+    choose_candidates.main()
+    printed = capsys.readouterr().out
+    assert 'any, free license, loss of at most 4 points' in printed
+    names = '2 x MobileOne-S0, 256 px, 1 x ViT-Tiny, ATC 0.5'
+    assert names in printed
+    assert 'Not measured yet' in printed
