@@ -26,8 +26,6 @@ from .solvers import LinearClassifier, logistic
 
 FITS = dict(ridge=ridge, logistic=logistic)
 
-TOLERANCE = 1e-6  # between equal accuracies, after rounding
-
 
 @dataclass
 class ProbeData:
@@ -80,12 +78,18 @@ class ProbeData:
     @property
     def settings(self) -> list[ProbeSetting]:
         """Return the candidates, the default first."""
-        settings = [ProbeSetting(x) for x in CLASSIFIERS[self.classifier.name]]
+        alphas = CLASSIFIERS[self.classifier.name]
         if len(self.feature_subsets) == 1:
-            return settings
-        return settings + [
-            settings[0]._replace(late_cls_weight=x) for x in LATE_CLS_WEIGHTS
+            return [*map(ProbeSetting, alphas.single)]
+        return [
+            *map(ProbeSetting, alphas.first),
+            *(ProbeSetting(alphas.first[0], x) for x in LATE_CLS_WEIGHTS),
         ]
+
+    def get_alpha(self, subset: int, setting: ProbeSetting) -> float:
+        """Return the regularization strength for a feature subset."""
+        second = CLASSIFIERS[self.classifier.name].second
+        return second if subset else setting.alpha
 
     @cached_property
     def splitter(self) -> GroupedSplits:
@@ -152,42 +156,31 @@ class ProbeData:
     def fit(self, settings: Sequence[ProbeSetting]) -> list[LinearClassifier]:
         """Fit the classifier to all images, once per setting."""
         rows, solve = self.rows, FITS[self.classifier.name]
-        # settings that differ only in late_cls_weight need no other fit
-        alphas = [*dict.fromkeys(x.alpha for x in settings)]
-        # per feature subset, by alpha
-        fitted = [
-            dict(
-                zip(
-                    alphas,
-                    solve(
-                        rows.features[:, columns],
-                        rows.targets,
-                        rows.weights,
-                        alphas,
-                    ),
-                    strict=True,
-                )
-            )
-            for columns in self.feature_subsets
-        ]
-        return [
-            self._average([x[setting.alpha] for x in fitted], setting)
-            for setting in settings
-        ]
-
-    def _average(
-        self, fitted: Sequence[LinearClassifier], setting: ProbeSetting
-    ) -> LinearClassifier:
-        """Average the scores of classifiers on the feature subsets."""
         width = self.features.shape[2]
-        weight = torch.zeros(self.num_classes, width, dtype=torch.float64)
-        bias = weight.new_zeros(self.num_classes)
-        for columns, share, part in zip(
-            self.feature_subsets, setting.subset_weights, fitted, strict=False
-        ):
-            weight[:, columns] += share * part.weight
-            bias += share * part.bias
-        return LinearClassifier(weight, bias)
+        weights = torch.zeros(
+            len(settings), self.num_classes, width, dtype=torch.float64
+        )
+        biases = weights.new_zeros(len(settings), self.num_classes)
+        for subset, columns in enumerate(self.feature_subsets):
+            shares = [x.subset_weights[subset] for x in settings]
+            used = [self.get_alpha(subset, x) for x in settings]
+            # settings that differ only in late_cls_weight need no other fit
+            alphas = [
+                *dict.fromkeys(
+                    alpha
+                    for alpha, share in zip(used, shares, strict=True)
+                    if share
+                )
+            ]
+            features = rows.features[:, columns]
+            fitted = solve(features, rows.targets, rows.weights, alphas)
+            by_alpha = dict(zip(alphas, fitted, strict=True))
+            for i, share in enumerate(shares):
+                if share:
+                    part = by_alpha[used[i]]
+                    weights[i][:, columns] += share * part.weight
+                    biases[i] += share * part.bias
+        return [*map(LinearClassifier, weights, biases)]
 
 
 def weigh_images(labels: Tensor, classifier: ClassifierSettings) -> Tensor:
@@ -197,26 +190,6 @@ def weigh_images(labels: Tensor, classifier: ClassifierSettings) -> Tensor:
     counts = labels.bincount()
     weights = len(labels) / ((counts > 0).sum() * counts[labels])
     return weights.double()[:, None]
-
-
-def best_setting(correct: Tensor) -> int:
-    """Return the position of a clearly better setting, else the first.
-
-    Better means by more than one standard error of the difference, as in L.
-    Breiman et al., Classification and Regression Trees (1984), section 3.4.3:
-    with few images, the highest accuracy is mostly luck. Of equally accurate
-    settings, the first is returned.
-
-    ``correct`` (S, N) is 1 for a correct prediction, NaN if not tested.
-    """
-    correct = correct[:, ~correct[0].isnan()]
-    if correct.shape[1] < 2:
-        return 0
-    gain = (correct - correct[0]).double()
-    error = gain.std(1) / correct.shape[1] ** 0.5
-    # a single gained image equals its standard error
-    clear = torch.where(gain.mean(1) > error + TOLERANCE, gain.mean(1), 0)
-    return int((clear > clear.max() - TOLERANCE).int().argmax())
 
 
 def fit_linear(

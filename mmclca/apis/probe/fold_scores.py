@@ -8,8 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .classifiers import ProbeData, best_setting
+from .classifiers import ProbeData
 from .leave_out import LeaveOut, leave_out
+from .likelihood import best_setting
 from .subset_scores import SubsetScores
 
 
@@ -93,11 +94,12 @@ class LeftOutScores:
         subsets = []
         for subset, columns in enumerate(data.feature_subsets):
             weights = [x.subset_weights[subset] for x in settings]
-            pairs = [*zip(settings, weights, strict=True)]
-            alphas = [*dict.fromkeys(x.alpha for x, share in pairs if share)]
+            used = [data.get_alpha(subset, x) for x in settings]
+            pairs = [*zip(used, weights, strict=True)]
+            alphas = [*dict.fromkeys(alpha for alpha, x in pairs if x)]
             shares = [
-                [share * (setting.alpha == alpha) for alpha in alphas]
-                for setting, share in pairs
+                [share * (alpha == x) for x in alphas]
+                for alpha, share in pairs
             ]
             subsets.append(
                 SubsetRegressions(
@@ -158,9 +160,11 @@ def choose_setting(
         int: Position of the setting.
     """
     data = scores.data
-    correct = torch.full((len(data.settings), len(images)), torch.nan)
-    for _, test in data.split_part(images).folds(folds, seed):
-        predicted = scores.scores(images[test]).argmax(2)
-        is_correct = predicted == data.labels[images[test]]
-        correct[:, test] = is_correct.float()
-    return best_setting(correct)
+    splitter = data.split_part(images)
+    tests = [images[test] for _, test in splitter.folds(folds, seed)]
+    return best_setting(
+        [scores.scores(test).float() for test in tests],
+        [data.labels[test] for test in tests],
+        data.settings,
+        splitter.tested,
+    )

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from mmclca.datasets.levels import coarse_labels
@@ -15,9 +14,10 @@ from mmclca.evaluation.accuracy import (
     recalls,
 )
 
-from .classifiers import ProbeData, best_setting, fit_linear
+from .classifiers import ProbeData, fit_linear
 from .data import LabeledFeatures
 from .fold_scores import choose_setting, prepare_fold_scores
+from .likelihood import best_setting, fit_temperature
 from .settings import (
     FIVE_FOLDS,
     MAX_NESTED,
@@ -163,20 +163,20 @@ def out_of_fold(
     ]
     fold_scores = prepare_fold_scores(checked)
     logits = torch.full((repeats, len(labels), checked.num_classes), torch.nan)
-    correct = torch.full(
-        (len(checked.settings), repeats, len(labels)), torch.nan
-    )
     scores, chosen = [], []
-    for repeat, train, test in progress(cuts):
+    for _, train, test in progress(cuts):
         scores.append(fold_scores.scores(test).float())
-        is_correct = scores[-1].argmax(2) == labels[test]
-        correct[:, repeat, test] = is_correct.float()
         if len(labels) <= MAX_NESTED:
             others = fold_scores.without(test)
             chosen.append(
                 choose_setting(others, train, folds.folds, folds.seed)
             )
-    best = best_setting(correct.nanmean(1))
+    best = best_setting(
+        scores,
+        [labels[test] for _, _, test in cuts],
+        checked.settings,
+        checked.splitter.tested,
+    )
     chosen = chosen or [best] * len(cuts)
     for (repeat, _, test), position, part in zip(
         cuts, chosen, scores, strict=True
@@ -216,35 +216,3 @@ def fit_chosen(
     cross_validated = out_of_fold(data, classifier, folds, progress)
     fitted = fit_linear(data, classifier, cross_validated.setting)
     return cross_validated, fitted
-
-
-def fit_temperature(logits: Tensor, labels: Tensor, tested: int) -> float:
-    """Fit the temperature that calibrates class scores (..., N, K).
-
-    C. Guo et al., `On Calibration of Modern Neural Networks
-    <https://arxiv.org/abs/1706.04599>`_ (2017). The temperature minimizes the
-    cross-entropy. Labels are smoothed as in Platt scaling, by one correct and
-    one wrong image among the ``tested`` independent images: a few correct
-    images do not give certainty. Scores are NaN for images that were not
-    tested.
-    """
-    labels = labels.expand(logits.shape[:-1])
-    is_tested = ~logits[..., 0].isnan()
-    logits, labels = logits[is_tested], labels[is_tested]
-    logits, smoothing = logits.double(), 1 / (tested + 2)
-    log_temperature = logits.std().add(1e-12).log().requires_grad_()
-    optimizer = torch.optim.LBFGS(
-        [log_temperature], max_iter=100, line_search_fn='strong_wolfe'
-    )
-
-    def loss() -> Tensor:
-        optimizer.zero_grad()
-        cross_entropy = F.cross_entropy(
-            logits / log_temperature.exp(), labels, label_smoothing=smoothing
-        )
-        cross_entropy.backward()
-        return cross_entropy
-
-    with torch.enable_grad():
-        optimizer.step(loss)
-    return float(log_temperature.detach().exp())

@@ -6,23 +6,51 @@ from typing import NamedTuple
 
 from mmclca.utils.messages import check_choice
 
-# candidate alphas, the default first
-CLASSIFIERS = dict(
-    ridge=(0.3, 0.03, 0.1, 1.0, 3.0),
-    logistic=(100.0, 1.0, 10.0, 1000.0, 10000.0),
-)
+LOGISTIC_ALPHAS = (100.0, 1.0, 10.0, 1000.0, 10000.0)
 # above these numbers of images, there is one repeat, and all folds have the
 # setting that is selected on them
 MAX_REPEATED, MAX_NESTED = 2000, 10000
 # candidates if there are two feature subsets
-LATE_CLS_WEIGHTS = (0.25, 0.5, 0.75, 1.0)
+LATE_CLS_WEIGHTS = tuple(tenths / 10 for tenths in range(1, 11))
+# standard deviation of the normal prior around the default setting, for the
+# weight of the second subset and for the power of ten of alpha
+PRIOR_DEVIATION = 0.4
+
+
+@dataclass(frozen=True)
+class Alphas:
+    """Regularization strengths of a classifier.
+
+    Args:
+        single (tuple[float, ...]): Candidates for one feature subset, the
+            default first.
+        first (tuple[float, ...]): Candidates for the first of two subsets,
+            the default first.
+        second (float): Strength for the second subset. A few late CLS tokens
+            need more regularization than all layers.
+    """
+
+    single: tuple[float, ...]
+    first: tuple[float, ...]
+    second: float
+
+
+CLASSIFIERS = dict(
+    ridge=Alphas(
+        single=(0.3, 0.03, 0.1, 1.0, 3.0),
+        first=(0.03, 0.01, 0.1, 0.3, 1.0),
+        second=1.0,
+    ),
+    logistic=Alphas(LOGISTIC_ALPHAS, LOGISTIC_ALPHAS, second=100.0),
+)
 
 
 class ProbeSetting(NamedTuple):
     """Regularization strength, and weight of the second feature subset.
 
     Larger values of ``alpha`` regularize more with 'ridge', less with
-    'logistic'. The second subset has the late CLS tokens.
+    'logistic'. The second subset has the late CLS tokens; its regularization
+    strength is :attr:`Alphas.second`.
     """
 
     alpha: float

@@ -70,7 +70,8 @@ class SubsetScores:
             inner = gram[tested[:, None], rows]
             by_alpha: dict[float, Tensor] = {}
             for setting, part in zip(settings, scores, strict=True):
-                share, alpha = setting.subset_weights[subset], setting.alpha
+                share = setting.subset_weights[subset]
+                alpha = data.get_alpha(subset, setting)
                 if share and alpha not in by_alpha:
                     coefficients, intercept = solve_dual(
                         among, targets, weights, alpha

@@ -18,8 +18,8 @@ from mmclca.apis.probe import (
     learning_curve,
     out_of_fold,
 )
-from mmclca.apis.probe.classifiers import best_setting
 from mmclca.apis.probe.folds import fit_chosen, fit_temperature
+from mmclca.apis.probe.likelihood import best_setting
 from mmclca.apis.probe.settings import CLASSIFIERS
 from mmclca.datasets.grouped_splits import GroupedSplits
 
@@ -129,23 +129,52 @@ def test_many_images_have_one_repeat_and_one_setting(monkeypatch):
     assert found.settings == 5 * [found.setting]
 
 
-def test_best_setting_needs_a_clear_gain():
-    chance = torch.randint(2, (60,)).float()
-    luck = chance.clone()
-    luck[torch.where(chance == 0)[0][:1]] = 1  # one more correct image
-    sure = torch.ones(60)
-    assert best_setting(torch.stack([chance, luck, chance])) == 0
-    assert best_setting(torch.stack([chance, luck, sure])) == 2
-    assert best_setting(torch.full((3, 60), torch.nan)) == 0
+WEIGHTS = [ProbeSetting(0.3), ProbeSetting(0.3, 0.5), ProbeSetting(0.3, 1.0)]
 
 
-def test_best_setting_is_the_first_of_equally_accurate_ones():
-    """Means over five repeats, whose sums differ by rounding."""
-    correct = torch.zeros(3, 60)
-    correct[1, :30] = torch.tensor([0.2, 0.4, 0.6]).repeat(10)
-    correct[2] = correct[1].roll(30) * (1 + 1e-7)
-    assert best_setting(correct) == 1
-    assert best_setting(correct[[0, 2, 1]]) == 1
+def scores_of_noise(*levels, images=300):
+    """Scores by settings with equal noise at different levels, and labels."""
+    labels = torch.arange(images) % 3
+    noise = torch.tensor(levels)[:, None, None] * torch.randn(images, 3)
+    return [F.one_hot(labels, 3) + noise], [labels]
+
+
+def test_best_setting_needs_evidence_against_the_prior():
+    few = scores_of_noise(1.0, 0.9, 1.0, images=12)
+    assert best_setting(*few, WEIGHTS, tested=12) == 0
+    clear = scores_of_noise(9.0, 0.1, 9.0, images=12)
+    assert best_setting(*clear, WEIGHTS, tested=12) == 1
+    # evidence grows with the independent images, not with the repeats
+    weak = scores_of_noise(2.0, 1.8, 2.0)
+    assert best_setting(*weak, WEIGHTS, tested=300) == 1
+    assert best_setting(*weak, WEIGHTS, tested=3) == 0
+
+
+def test_best_setting_counts_the_scores_in_all_folds():
+    (scores,), (labels,) = scores_of_noise(9.0, 0.1, 9.0, images=12)
+    folds = scores.split(4, 1), labels.split(4)
+    assert best_setting(*folds, WEIGHTS, tested=12) == 1
+    assert best_setting([], [], WEIGHTS, tested=0) == 0
+
+
+def test_best_setting_is_the_first_of_equally_likely_ones():
+    """Equal priors, and scores that differ by rounding."""
+    alphas = [ProbeSetting(x) for x in (0.3, 0.1, 0.9)]
+    for change in (1e-8, -1e-8):
+        scores = scores_of_noise(9.0, 0.1, 0.1 + change, images=12)
+        assert best_setting(*scores, alphas, tested=12) == 1
+
+
+def test_best_setting_uses_more_than_the_accuracy():
+    """Equal accuracies, but one setting is sure where it is wrong."""
+    labels = torch.zeros(40, dtype=torch.long)
+    right = torch.arange(40) % 4 > 0
+    sure = torch.where(right, 1.0, -1.0)
+    doubtful = torch.where(right, 1.0, -0.1)
+    scores = torch.stack([sure, doubtful])
+    scores = torch.stack([scores, torch.zeros_like(scores)], -1)
+    assert best_setting([scores], [labels], WEIGHTS[:2], tested=40) == 1
+    assert best_setting([scores.flip(0)], [labels], WEIGHTS[:2], 40) == 0
 
 
 def test_strength_grows_with_noise():
@@ -270,7 +299,7 @@ def test_all_views_are_fitted_and_the_first_is_tested():
     rows = views[train].flatten(0, 1), labels[train].repeat_interleave(2)
     logits = found.logits[0, test] * found.temperature
     ratio = spread(views.flatten(0, 1)) / spread(rows[0])
-    strengths = [ratio * alpha for alpha in CLASSIFIERS['ridge']]
+    strengths = [ratio * alpha for alpha in CLASSIFIERS['ridge'].single]
     data = LabeledFeatures(*rows, 3)
     known = [fit_linear(data, setting=ProbeSetting(s)) for s in strengths]
     scores = [one.scores(views[test, 0]) for one in known]
@@ -301,10 +330,12 @@ def test_feature_subsets_average_the_scores_of_two_classifiers(weight):
     subsets = [one, other]
     data = LabeledFeatures(features, labels, 2, feature_subsets=subsets)
     found = fit_linear(data, setting=ProbeSetting(0.3, weight))
+    second = CLASSIFIERS['ridge'].second
     scores = []
-    for columns in subsets:
+    for columns, alpha in zip(subsets, (0.3, second), strict=True):
         part = LabeledFeatures(features[:, columns], labels, 2)
-        scores.append(fit_linear(part).scores(part.features))
+        fitted = fit_linear(part, setting=ProbeSetting(alpha))
+        scores.append(fitted.scores(part.features))
     expected = torch.lerp(*scores, weight)
     assert torch.allclose(found.scores(features), expected, atol=1e-4)
 

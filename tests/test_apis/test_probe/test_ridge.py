@@ -18,6 +18,7 @@ from mmclca.apis.probe import (
 )
 from mmclca.apis.probe.classifiers import ProbeData
 from mmclca.apis.probe.fold_scores import prepare_fold_scores
+from mmclca.apis.probe.settings import CLASSIFIERS
 from mmclca.apis.probe.subset_scores import SubsetScores
 from mmclca.datasets.grouped_splits import GroupedSplits
 from mmclca.errors import Error
@@ -205,11 +206,12 @@ def score_settings(data, kept, tested):
     scores = []
     for setting in data.settings:
         total = 0
-        for columns, share in zip(
-            data.feature_subsets, setting.subset_weights, strict=False
+        alphas = setting.alpha, CLASSIFIERS['ridge'].second
+        for columns, share, alpha in zip(
+            data.feature_subsets, setting.subset_weights, alphas, strict=False
         ):
             part = replace(rows, features=rows.features[:, columns])
-            penalty = find_penalty(part.select(penalized), setting.alpha)
+            penalty = find_penalty(part.select(penalized), alpha)
             total += share * score_explicitly(part, penalty, train, tested)
         scores.append(total)
     return torch.stack(scores)
