@@ -1,11 +1,15 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Cost per photo: selected model and full ViT."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mmclca.benchmark.latency_table import look_up_or_time
+from mmclca.benchmark.latency_table import (
+    LatencyTable,
+    hash_model,
+    look_up_or_time,
+)
 from mmclca.benchmark.timing import (
     RUNTIMES,
     find_runtime,
@@ -23,13 +27,23 @@ from .plan import Plan
 
 
 def compute_cost(plan: Plan) -> PhotoCost:
-    """Count GMACs and parameters, and the GMACs of the full ViT."""
-    counts = [count_config(config) for config in _list_models(plan)]
-    return PhotoCost(
+    """Count GMACs and parameters, and the GMACs of the full ViT.
+
+    Latencies that this machine has measured before are added.
+    """
+    models = _list_models(plan)
+    counts = [count_config(config) for config in models]
+    cost = PhotoCost(
         gmacs=counts[0].flops / 1e9,
         gmacs_full=counts[-1].flops / 1e9,
         params=counts[0].params,
     )
+    runtime = find_runtime(plan.options.runtime, plan.device)
+    stored = LatencyTable.read(runtime, plan.device).milliseconds
+    hashes = [hash_model(config) for config in models]
+    if not stored.keys() >= {*hashes}:
+        return cost
+    return _add_latency(plan, cost, runtime, [stored[x] for x in hashes])
 
 
 def measure_latency(plan: Plan, cost: PhotoCost) -> PhotoCost:
@@ -52,10 +66,22 @@ def measure_latency(plan: Plan, cost: PhotoCost) -> PhotoCost:
         warn(f'latency is measured in PyTorch: {error}')
         runtime = 'pytorch'
         times, busy = look_up_or_time(models, runtime, plan.device)
+    ordered = [times[number] for number in models]
+    return _add_latency(plan, cost, runtime, ordered, busy)
+
+
+def _add_latency(
+    plan: Plan,
+    cost: PhotoCost,
+    runtime: str,
+    times: Sequence[float],
+    busy: str = '',
+) -> PhotoCost:
+    """Add the latencies of :func:`_list_models` and how they were measured."""
     return replace(
         cost,
         ms=times[0],
-        ms_full=times[len(times) - 1],
+        ms_full=times[-1],
         runtime=RUNTIMES[runtime],
         busy=busy,
         machine=machine_name('cpu' if runtime == 'onnx' else plan.device),

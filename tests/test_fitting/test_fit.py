@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 from tiny_run import CLASSES
 
 from mmclca.apis import Probe, find_images
+from mmclca.benchmark import latency_table
 from mmclca.fitting import FittedModel, steps
 
 
@@ -50,22 +51,33 @@ def test_fit_prints_and_writes_the_same_facts(noted, place):
 def test_model_is_complete_if_latency_is_interrupted(
     fit, place, tmp_path, monkeypatch, capsys
 ):
+    monkeypatch.setenv('TORCH_HOME', str(tmp_path / 'torch'))
+    folder = tmp_path / 'model'
+
     def press(*_):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
         patch.setattr(steps, 'measure_latency', press)
         with pytest.raises(KeyboardInterrupt):
-            fit(place, tmp_path)
+            fit(place, folder)
     assert 'Saved' in capsys.readouterr().out
-    model = FittedModel(tmp_path)
+    model = FittedModel(folder)
     assert model.predict(place / 'photographs/test')
-    report = tmp_path / 'report.html'
+    report = folder / 'report.html'
     assert 'latency was not measured' in report.read_text()
-    before = files_of(tmp_path).keys()
-    assert 'ms' in fit(place, tmp_path).facts['cost']
+    before = files_of(folder).keys()
+    monkeypatch.setattr(latency_table, 'time_models', take_two_ms)
+    assert fit(place, folder).facts['cost']['ms'] == 2
     assert 'latency was not measured' not in report.read_text()
-    assert files_of(tmp_path).keys() == before
+    assert files_of(folder).keys() == before
+    monkeypatch.setattr(steps, 'measure_latency', press)
+    facts = fit(place, tmp_path / 'another').facts  # knows the latency
+    assert facts['cost']['ms'] == facts['cost']['ms_full'] == 2
+
+
+def take_two_ms(models, *_):
+    return dict.fromkeys(models, 2.0), ''
 
 
 def test_fit_builds_one_network_and_hashes_no_photo_again(noted):
