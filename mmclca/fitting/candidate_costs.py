@@ -57,12 +57,12 @@ def confirm_predicted(
         method = candidate.variant.method
         predictions[candidate] = layer_times.predict(cost, method)
         if predictions[candidate] <= limit:
-            yield measure(candidate, 'onnx', 'cpu')
+            yield time_candidate(candidate, 'onnx', 'cpu')
             confirmed.add(candidate)
             limit = min(limit, 0.999 * predictions[candidate])
     cheapest = min(predictions, key=predictions.__getitem__)
     if cheapest not in confirmed:
-        yield measure(cheapest, 'onnx', 'cpu')
+        yield time_candidate(cheapest, 'onnx', 'cpu')
 
 
 def measure_by_pace(
@@ -80,12 +80,12 @@ def measure_by_pace(
     for candidate in candidates:
         gmacs = candidate.cost.gmacs
         if pace * gmacs < SKIP_FACTOR * budget.amount:
-            measured = measure(candidate, runtime, device)
+            measured = time_candidate(candidate, runtime, device)
             pace, note = measured.cost / gmacs, measured.note
         yield CandidateCost(candidate.variant, pace * gmacs, note)
 
 
-def measure(
+def time_candidate(
     candidate: CountedCandidate, runtime: str, device: str
 ) -> CandidateCost:
     """Measure the latency of a candidate, unless it is stored."""
