@@ -30,8 +30,12 @@ NUM_COUNTS = 15
 # share of a layer before the reduction, its attention
 ATTENTION = 0.4
 # time per reduction, in layers with as many tokens and in layers with the
-# fewest tokens; tools/research/latency_prediction.py measures both
+# fewest tokens; measured with 25 to 196 patches and this many channels, on
+# which it hardly depends
 REDUCTIONS = dict(ATC=(0.37, 0.89), DiffRate=(0.07, 0.36))
+CHANNELS = 192
+# time of a network, in the sum of its parts
+NETWORK = 1.03
 
 
 @dataclass(frozen=True)
@@ -41,11 +45,13 @@ class LayerTimes:
     Args:
         counts (Sequence[int]): Numbers of tokens, ascending.
         milliseconds (Sequence[float]): Time of a layer for each of them.
+        channels (int): Channels of a token. Defaults to ``CHANNELS``.
         busy (str): Note on a busy machine. Defaults to ''.
     """
 
     counts: Sequence[int]
     milliseconds: Sequence[float]
+    channels: int = CHANNELS
     busy: str = ''
 
     def interpolate(self, tokens: Sequence[int]) -> np.ndarray:
@@ -66,20 +72,22 @@ class LayerTimes:
         layers = float(np.sum(ATTENTION * attended + (1 - ATTENTION) * left))
         parts = cost.parts
         macs = parts['attention'] + parts['FFN']
-        outer = (parts['embedding'] + parts['head']) / macs * layers
-        if method is None:
-            return layers + outer
-        is_reduced = np.not_equal(cost.attended, cost.tokens)
-        same, fewest = REDUCTIONS[method]
-        reductions = same * attended + fewest * self.milliseconds[0]
-        return layers + outer + float(np.sum(reductions[is_reduced]))
+        total = layers * (1 + (parts['embedding'] + parts['head']) / macs)
+        if method is not None:
+            is_reduced = np.not_equal(cost.attended, cost.tokens)
+            same, fewest = REDUCTIONS[method]
+            reductions = same * attended + fewest * self.milliseconds[0]
+            reductions *= CHANNELS / self.channels
+            total += float(np.sum(reductions[is_reduced]))
+        return NETWORK * total
 
 
 def look_up_layer_times(backbone: dict, largest: int) -> LayerTimes:
     """Return the times of a layer in ONNX Runtime; measure unknown ones.
 
     Args:
-        backbone (dict): Config of a ``TokenReductionViT``.
+        backbone (dict): Config of a ``TokenReductionViT`` with its sizes in
+            ``arch``.
         largest (int): Largest number of tokens.
 
     Returns:
@@ -99,7 +107,9 @@ def look_up_layer_times(backbone: dict, largest: int) -> LayerTimes:
     }
     table = LatencyTable.read('onnx', 'cpu')
     times, busy = table.look_up(hashes, partial(time_layer, config))
-    return LayerTimes([*hashes], [times[count] for count in hashes], busy)
+    milliseconds = [times[count] for count in hashes]
+    channels = backbone['arch']['embed_dims']
+    return LayerTimes([*hashes], milliseconds, channels, busy)
 
 
 def time_layer(

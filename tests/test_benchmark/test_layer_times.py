@@ -1,12 +1,15 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Times of a layer, and the latency predicted from them."""
 
+from dataclasses import replace
+
 import pytest
 from installed import NEEDS_COMPILER
 
 from mmclca.benchmark import layer_times
 from mmclca.benchmark.layer_times import (
     ATTENTION,
+    NETWORK,
     REDUCTIONS,
     LayerTimes,
     look_up_layer_times,
@@ -26,10 +29,10 @@ BACKBONE = dict(
 )
 
 
-def predict(attended, tokens, method=None):
+def predict(attended, tokens, method=None, times=TIMES):
     parts = dict(PARTS, reduction=1)
     cost = Cost((64, 64), parts=parts, attended=attended, tokens=tokens)
-    return TIMES.predict(cost, method)
+    return times.predict(cost, method) / NETWORK
 
 
 def test_predicted_latency_is_the_sum_of_the_layers():
@@ -42,8 +45,14 @@ def test_predicted_latency_is_the_sum_of_the_layers():
 def test_predicted_latency_includes_the_reductions(method):
     same, fewest = REDUCTIONS[method]
     layers = 2 + 4 * ATTENTION + 2 * (1 - ATTENTION)
-    expected = 1.1 * layers + same * 4 + fewest * 1
+    reduction = same * 4 + fewest * 1
+    expected = 1.1 * layers + reduction
     assert predict([30, 20], [20, 20], method) == pytest.approx(expected)
+    # layers take longer with more channels, reductions do not
+    wide = replace(TIMES, channels=2 * TIMES.channels)
+    expected -= reduction / 2
+    times = predict([30, 20], [20, 20], method, wide)
+    assert times == pytest.approx(expected)
 
 
 def test_layer_times_are_measured_once(tmp_path, monkeypatch):

@@ -2,14 +2,11 @@
 """Compare latencies predicted from one layer with those of exported models.
 
 ``python tools/research/latency_prediction.py --weights FILE`` prints a row per
-candidate of ``fit``, and for each method the time of a reduction: layers with
-the same and with the fewest tokens. ``--dims 384`` widens the ViT.
+candidate of ``fit``. ``--dims 384`` widens the ViT.
 """
 
 from copy import deepcopy
 from dataclasses import replace
-
-import numpy as np
 
 from mmclca import cli
 from mmclca.benchmark.layer_times import look_up_layer_times
@@ -32,21 +29,6 @@ def widen(pretrained, dims):
         feedforward_channels=4 * dims,
     )
     return replace(pretrained, backbone=backbone)
-
-
-def fit_reductions(times, costs, measured):
-    """Return the time of a reduction in layers, by least squares.
-
-    ``costs`` and ``measured`` are lists for one method.
-    """
-    rows, rest = [], []
-    for cost, milliseconds in zip(costs, measured, strict=True):
-        attended = np.array(cost.attended)
-        reduced = attended[attended != cost.tokens]
-        same = times.interpolate(reduced).sum()
-        rows.append([same, len(reduced) * times.milliseconds[0]])
-        rest.append(milliseconds - times.predict(cost))
-    return np.linalg.lstsq(np.array(rows), np.array(rest))[0]
 
 
 def main():
@@ -77,12 +59,6 @@ def main():
             f'| {variant.name}, {variant.img_size} px | {ms:.1f} '
             f'| {measured[variant]:.1f} | {error:+.1f} |'
         )
-    for method in sorted({x.method for x in models if x.method}):
-        own = [x for x in models if x.method == method]
-        same, fewest = fit_reductions(
-            times, [costs[x] for x in own], [measured[x] for x in own]
-        )
-        print(f'{method}: ({same:.2f}, {fewest:.2f}) layers per reduction')
     print(busy or times.busy)
 
 
