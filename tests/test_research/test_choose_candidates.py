@@ -65,26 +65,27 @@ def test_users_classifiers_exclude_standard_deviations(rows):
 
 
 def test_rule_excludes_networks_that_lose_much_on_a_dataset(rows):
+    groups = rows.get_groups(rows.usable)
     free, strict = (
-        [*choose_candidates.list_candidates(rows, 'any', x)][-1]
+        [*choose_candidates.list_candidates(rows, groups['any'], x)][-1]
         for x in (np.inf, MAX_LOSS)
     )
     assert free['network'] == 'ViT-Tiny, ATC 0.5'
     assert strict['network'] == 'MobileOne-S0, 256 px'
     licensed = choose_candidates.list_candidates(
-        rows, 'any, free license', MAX_LOSS
+        rows, groups['any, free license'], MAX_LOSS
     )
     assert [*licensed][-1]['network'] == 'ViT-Tiny, ToMe 0.5'
 
 
 def test_choice_skips_budgets_below_all_networks(rows):
-    assert {x['budget'] for x in rows.choose()} == {0.63}
+    assert {x['budget'] for x in rows.choose(rows.usable)} == {0.63}
 
 
 def test_untrained_methods_are_listed_but_never_chosen(rows):
     assert 'SiT' in [x['method'] for x in rows.list_methods(0.5)]
     assert rows.find_best(0.5).method == 'ATC'
-    assert 'SiT' not in [x['row'].method for x in rows.choose()]
+    assert 'SiT' not in [x['row'].method for x in rows.choose(rows.usable)]
 
 
 def test_missing_networks_are_counted_by_group(rows):
@@ -98,7 +99,8 @@ def test_command_prints_the_rule_and_the_networks(rows, monkeypatch, capsys):
     monkeypatch.setattr('sys.argv', ['choose_candidates.py'])
     choose_candidates.main()
     printed = capsys.readouterr().out
-    assert 'any, free license, loss of at most 4 points' in printed
+    assert 'ridge, any, free license, loss of at most 4 points' in printed
+    assert 'fit, any, loss of at most 4 points\nnot measured' in printed
     names = '2 x MobileOne-S0, 256 px, 1 x ViT-Tiny, ATC 0.5'
     assert names in printed
     assert 'Not measured yet' in printed

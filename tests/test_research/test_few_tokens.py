@@ -12,6 +12,7 @@ from study.early_layers import is_equal_after, record_early, skip_early
 from study.similarity import LayerKeys, correlate_layers, record_keys
 from toy_reducers import Halve, Mask
 
+from mmclca.apis.probe import fit_linear
 from mmclca.models.recording import shallow_copy
 from mmclca.registry import MODELS
 
@@ -161,6 +162,14 @@ def study(tmp_path, monkeypatch):
             file.parent.mkdir(parents=True, exist_ok=True)
             stored = features.Stored(values, False, np.full((2, 12), 0.5))
             features.save_arrays(file, vars(stored))
+            crops = np.stack([values[table.split == 'train']] * 2, axis=1)
+            features.save_array(features.find_crops(network, name), crops)
+    monkeypatch.setattr(  # its cross-validation takes seconds
+        'study.accuracy.fit_chosen',
+        lambda data, folds: (None, fit_linear(data)),
+    )
+    subsets = [torch.arange(100), torch.arange(100, 144)]
+    monkeypatch.setattr('study.accuracy.find_subsets', lambda _: subsets)
     return tmp_path
 
 
@@ -176,7 +185,8 @@ def test_rows_of_stored_features_are_written_and_others_counted(
     table = pd.read_csv(study / 'few_tokens.csv')
     reduced = table[table.method == 'ATC']
     few = reduced[reduced['count'] == 3]
-    assert [*few.features] == ['all layers', 'last layer']
+    assert [*few.features] == ['all layers', 'last layer', 'all layers']
+    assert [*few.classifier] == ['ridge', 'ridge', 'fit']
     assert {*reduced['count']} == {1, 3, 5, 10}
     assert (reduced.datasets == 2).all() and (reduced.keys_4 == 0.5).all()
     assert reduced['mean'].iloc[0] > 60
@@ -216,18 +226,24 @@ def test_extracted_features_equal_those_of_the_whole_network(
     monkeypatch.setattr(features, 'KEPT', tmp_path)
     monkeypatch.setattr(networks, 'WEIGHTS', shared / 'weights')
     photos = [*(shared / 'data/sets/chilli4/test').rglob('*.jpg')][:40]
-    table = pd.DataFrame(dict(path=map(str, photos)))
+    splits = ['train'] * 20 + ['test'] * 20
+    table = pd.DataFrame(dict(path=map(str, photos), split=splits))
     monkeypatch.setattr(features, 'read_dataset', lambda name: table)
     full, reduced = networks.list_networks(['ToMe'])[::2][:2]
     with torch.inference_mode():
         features.Extraction(full).extract('some')
         extraction = features.Extraction(reduced)
         extraction.extract('some')
+        extraction.extract_crops('some')
+        crops = np.load(features.find_crops(reduced, 'some'))
         stored = features.load_features(reduced, 'some')
         whole = features.load_pixels(tmp_path / 'pixels', 'some', [], reduced)
         expected, _ = extraction._run(extraction.model, whole)
     assert extraction.skips and stored.features.shape == (40, 6912)
     assert (stored.features == expected).all()
+    # features of crops differ
+    assert crops.shape == (20, 2, 6912)
+    assert 0.1 < np.abs(crops[:, 0] - expected[:20]).mean() < 2
     keys, attention = stored.correlations[:, 4:]
     assert 0.5 < keys[0] < 1 and 0.5 < attention[0] < 1
     assert keys[-1] < keys[0]

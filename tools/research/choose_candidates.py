@@ -7,6 +7,7 @@ The choice is repeated without each dataset, and tested on it.
 """
 
 from collections import Counter
+from itertools import product
 
 import pandas as pd
 from study.choice import MAX_LOSS, make_options, select_affordable
@@ -19,11 +20,13 @@ GROUPS = 'any', 'any, free license'
 DEFAULT_BUDGET = 0.63  # half the full ViT
 
 
-def list_candidates(report, group, max_loss):
+def list_candidates(report, rows, max_loss):
     """Yield a dict per budget: the chosen row, and how the choice did."""
-    rows, users = report.get_groups()[group], report.find_users()
+    users = report.find_users()
     for budget in GRID['budgets']:
         affordable = select_affordable(rows, budget)
+        if affordable.empty:
+            continue
         options = make_options(affordable, report.names, users)
         position = options.choose(slice(None), max_loss)
         names = Counter(
@@ -62,11 +65,14 @@ def main():
     missing = {x: y for x, y in report.count_missing().items() if y}
     if missing:
         print(f'Not measured yet: {missing}\n')
-    for group in GROUPS:
-        for max_loss in (MAX_LOSS, float('inf')):
-            print(f'{group}, loss of at most {max_loss:g} points')
-            rows = list_candidates(report, group, max_loss)
-            print(pd.DataFrame(rows).to_string(index=False), '\n')
+    classifiers = dict(fit=report.fitted, ridge=report.usable)
+    limits = MAX_LOSS, float('inf')
+    for kind, group, limit in product(classifiers, GROUPS, limits):
+        print(f'{kind}, {group}, loss of at most {limit:g} points')
+        rows = report.get_groups(classifiers[kind])[group]
+        table = pd.DataFrame(list_candidates(report, rows, limit))
+        print('not measured' if table.empty else table.to_string(index=False))
+        print()
     print('Default network, mean accuracy with half of the computation')
     print(compare_networks(report).round(1).to_string())
 

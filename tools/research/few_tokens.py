@@ -13,7 +13,7 @@ from time import perf_counter
 import torch
 from frozen import read_dataset
 from mmengine.logging import MMLogger
-from study.features import Extraction, find_file
+from study.features import Extraction, find_crops, find_file
 from study.networks import GRID, list_networks
 from study.rows import KEYS, STUDY, identify, measure
 from study.splits import find_difference
@@ -40,13 +40,19 @@ def find_datasets():
     return names
 
 
+@torch.inference_mode()
 def extract(network, names):
     """Write missing features; print problems."""
-    missing = [x for x in names if not find_file(network, x).exists()]
     start, extraction = perf_counter(), Extraction(network)
+    missing = [x for x in names if not find_file(network, x).exists()]
+    if network.is_candidate:
+        missing += [x for x in names if not find_crops(network, x).exists()]
     try:
-        for name in missing:
-            extraction.extract(name)
+        for name in dict.fromkeys(missing):
+            if not find_file(network, name).exists():
+                extraction.extract(name)
+            if network.is_candidate:
+                extraction.extract_crops(name)
     except (Error, OSError) as error:
         print(f'Without {network.name}: {error}', flush=True)
         return
@@ -57,10 +63,12 @@ def extract(network, names):
 
 def is_extracted(network, names):
     """Return whether the features for all datasets are stored."""
-    return all(find_file(network, name).exists() for name in names)
+    files = [find_file(network, name) for name in names]
+    if network.is_candidate:
+        files += [find_crops(network, name) for name in names]
+    return all(file.exists() for file in files)
 
 
-@torch.inference_mode()
 def main():
     parser = cli.Parser(description=__doc__)
     which = 'reducers (default: all)'

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from frozen import DEPTH, KEPT, read_dataset
 
+from mmclca.fitting.plan import CROP_ZOOMS
 from mmclca.models.recording import shallow_copy
 from mmclca.utils.files import replace_file
 
@@ -44,6 +45,11 @@ class Stored:
 def find_file(network, name):
     """Return the path for a network and a dataset."""
     return KEPT / 'features' / network.name / f'{name}.npz'
+
+
+def find_crops(network, name):
+    """Return the path for crops from training photos, (N, V, D)."""
+    return KEPT / 'features' / network.name / f'{name}_crops.npy'
 
 
 def load_features(network, name):
@@ -92,6 +98,18 @@ class Extraction:
             stored = Stored(*self._run(self.model, pixels))
         file = find_file(network, name)
         replace_file(file, lambda part: save_arrays(part, vars(stored)))
+
+    def extract_crops(self, name):
+        """Write the features for crops from the training photos."""
+        dataset = read_dataset(name)
+        paths = [*dataset.path[dataset.split == 'train']]
+        folder, features = KEPT / 'pixels', []
+        for zoom in CROP_ZOOMS:
+            pixels = load_pixels(folder, name, paths, self.network, zoom)
+            features.append(self._run(self.model, pixels)[0])
+        crops = np.stack(features, axis=1)
+        file = find_crops(self.network, name)
+        replace_file(file, lambda part: save_array(part, crops))
 
     def _run(self, model, inputs):
         """Return features, and whether the network uses random numbers."""

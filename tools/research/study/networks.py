@@ -53,6 +53,14 @@ class Network:
         """Whether it is a ViT, with a reducer or without."""
         return self.file in GRID['vits']
 
+    @property
+    def is_candidate(self):
+        """Whether ``fit`` may use it: its classifier is measured, too."""
+        if not self.method:
+            return True
+        is_half = self.keep_rate == GRID['keep_rates'][0]
+        return is_half and self.method in GRID['smaller']
+
     def get_config(self, depth=DEPTH):
         """Return the config with its first layers, which the head reads."""
         layers = tuple(range(depth)) if self.is_vit else None

@@ -11,21 +11,23 @@ from mmclca.utils.files import replace_file
 BATCH = 32
 
 
-def load_pixels(folder, name, paths, network):
+def load_pixels(folder, name, paths, network, zoom=1.0):
     """Return preprocessed photos, (N, 3, H, W), uint8.
 
-    They are stored in ``folder``, and opened as a memory map.
+    They are stored in ``folder``, and opened as a memory map. ``zoom`` crops
+    the center first.
 
     Raises:
         Error: If a photo cannot be read.
     """
     size = network.img_size
-    file = folder / f'{size}px' / f'{name}.npy'
+    suffix = '' if zoom == 1 else f'_zoom{zoom:.3f}'
+    file = folder / f'{size}px{suffix}' / f'{name}.npy'
     if not file.exists():
         prepare = Preparation(network.get_config())
         pixels = np.empty((len(paths), 3, size, size), np.uint8)
         for position, path in enumerate(paths):
-            prepared = prepare(path)
+            prepared = prepare(path, zoom)
             if isinstance(prepared, str):
                 raise Error(f'{path}: {prepared}')
             pixels[position] = prepared['inputs']

@@ -7,8 +7,12 @@ from functools import cache
 import torch
 from frozen import DEPTH
 
+from mmclca.models.heads import get_feature_subsets
+from mmclca.registry import MODELS
+
 COUNT = 3  # photos per class, unless others are named
 ALL, LAST = 'all layers', 'last layer'
+FIT = 'fit'  # with crops, and the features that cross-validation selects
 # features and classifiers as users combine them
 AVERAGES = 'CLS and average, last layer', 'CLS and average, all layers'
 STRENGTHS = dict(ridge=0.3, logistic=10.0)
@@ -23,7 +27,8 @@ class Reading:
         features (str): ``ALL``, ``LAST`` or an entry in ``AVERAGES``. The
             last layer in a ViT has CLS, the last stage in a CNN average and
             deviation.
-        classifier (str): A key in ``STRENGTHS``. Defaults to 'ridge'.
+        classifier (str): A key in ``STRENGTHS``, or ``FIT``. Defaults to
+            'ridge'.
         depth (int): First layers. Defaults to 12.
         count (int): Training photos per class. Defaults to 3.
     """
@@ -51,6 +56,12 @@ class Reading:
             AVERAGES[0]: columns[-1, :2],
             AVERAGES[1]: columns[:, :2],
         }[self.features].flatten()
+
+
+@cache
+def find_subsets(network):
+    """Return the feature subsets that ``fit`` combines, or None."""
+    return get_feature_subsets(MODELS.build(network.get_config().model.head))
 
 
 def select_stages(network, features):

@@ -12,7 +12,7 @@ from tables import read, read_machine, select
 from .choice import MAX_LOSS, make_options, select_affordable
 from .early_layers import NUM_EARLY
 from .networks import GRID, Network, list_networks
-from .readings import ALL, AVERAGES, COUNT, LAST
+from .readings import ALL, AVERAGES, COUNT, FIT, LAST
 from .rows import NONE, SIMILARITIES, STUDY, find_full, identify
 
 VITS = [Network(file).network for file in GRID['vits']]
@@ -57,6 +57,11 @@ class Report:
         """Rows in ``ridge`` without parameters that need training."""
         rows = self.ridge
         return rows[(rows.untrained == 0) & (rows.random == 0)]
+
+    @property
+    def fitted(self):
+        """Rows with the classifier in ``fit``."""
+        return select(self.table, dict(classifier=FIT))
 
     def count_missing(self):
         """Count missing networks, by group."""
@@ -117,9 +122,10 @@ class Report:
             rows=means.to_dict('index'), networks=rows.network.nunique()
         )
 
-    def compare_rule(self):
+    def compare_rule(self, rows):
         """Return the choice by the rule and without it, per budget."""
-        pairs = zip(self.choose(MAX_LOSS), self.choose(), strict=True)
+        choices = self.choose(rows, MAX_LOSS), self.choose(rows)
+        pairs = zip(*choices, strict=True)
         return [pair for pair in pairs if pair[0]['group'] == 'any']
 
     def list_counts(self):
@@ -175,9 +181,8 @@ class Report:
             best[network] = rows[self.names].max()
         return pd.DataFrame(best).T
 
-    def get_groups(self):
-        """Return the rows to choose from, by group."""
-        rows = self.usable
+    def get_groups(self, rows):
+        """Return rows to choose from, by group."""
         is_vit = rows.network.isin(VITS)
         is_full = rows.method == NONE
         is_free = rows.license != 'research only'
@@ -190,20 +195,17 @@ class Report:
             'any, free license': rows[is_free],
         }
 
-    def choose(self, max_loss=np.inf):
+    def choose(self, rows, max_loss=np.inf):
         """Yield the choice per budget and group, if there is a row."""
         users = self.find_users()
-        for group, rows in self.get_groups().items():
+        for group, candidates in self.get_groups(rows).items():
             for budget in GRID['budgets']:
-                options = make_options(
-                    select_affordable(rows, budget), self.names, users
-                )
-                if len(options.accuracies):
+                affordable = select_affordable(candidates, budget)
+                options = make_options(affordable, self.names, users)
+                if len(affordable):
+                    columns = dict(group=group, budget=budget)
                     yield describe_choice(
-                        select_affordable(rows, budget),
-                        options,
-                        dict(group=group, budget=budget),
-                        max_loss,
+                        affordable, options, columns, max_loss
                     )
 
     def associate(self, rate):
@@ -269,6 +271,8 @@ def name_row(row):
         parts.append(f'{row.depth:g} layers')
     if row.features == LAST:
         parts.append(LAST)
+    if row.classifier == FIT:
+        parts.append(FIT)
     return ', '.join(parts)
 
 

@@ -14,7 +14,7 @@ from .accuracy import measure_accuracy, predict, predict_full
 from .early_layers import NUM_EARLY
 from .features import load_features
 from .networks import GRID, Network
-from .readings import ALL, AVERAGES, LAST, STRENGTHS, Reading
+from .readings import ALL, AVERAGES, FIT, LAST, STRENGTHS, Reading
 
 STUDY = 'few_tokens'
 KEYS = ['network', 'method', 'keep_rate', 'img_size']
@@ -41,10 +41,10 @@ def list_readings(network):
     Only full networks have users' classifiers and fewer layers.
     """
     readings = [Reading(ALL), Reading(LAST)]
-    first_rate = network.keep_rate == GRID['keep_rates'][0]
-    if network.method in ('', *GRID['smaller']) and (
-        first_rate or network == find_full(network)
-    ):
+    if network.is_candidate:
+        readings.append(Reading(ALL, FIT))
+    is_large = network.img_size == find_full(network).img_size
+    if network.is_candidate and is_large:
         readings += [Reading(count=x) for x in GRID['counts']]
     if network != find_full(network):
         return readings
