@@ -12,6 +12,12 @@ from mmclca.checkpoints.gate.photo_table import (
     compute_sha256,
 )
 from mmclca.datasets.photos import LabeledImages, check_photos
+from mmclca.datasets.photos.app_archive import (
+    is_archive,
+    label_photos,
+    read_facts,
+    unpack_archive,
+)
 from mmclca.errors import Error
 from mmclca.utils.messages import join_first
 
@@ -53,16 +59,26 @@ def add_photos(
     force: bool,
     device: str | None,
 ) -> None:
-    """Add a photo folder; see :meth:`FittedModel.add_class`."""
-    if name is None:
+    """Add a photo folder or archive; see :meth:`FittedModel.add_class`."""
+    if is_archive(folder) and folder.is_file():
+        folder = unpack_archive(folder)
+    facts = None if name else read_facts(folder)
+    if name is None and facts is None:
         _check_one_class(folder)
     with find_log() as log, files.locked():
         previous = read_undamaged(files)
-        digests = _compute_digests(folder)
-        name = name or folder.name
-        new = NewPhotos(folder, dict.fromkeys(digests, name), digests)
+        classes = previous.photos.classes
+        if facts:
+            facts.check_model(folder, classes)
+            labels = label_photos(folder, facts)
+            digests = {path: compute_sha256(path) for path in labels}
+        else:
+            digests = _compute_digests(folder)
+            labels = dict.fromkeys(digests, name or folder.name)
+        new = NewPhotos(folder, labels, digests)
         if not force:
-            check_name(name, previous.photos.classes)
+            for new_name in new.classes:
+                check_name(new_name, classes)
         _add(files, previous, new, log, force, device)
 
 

@@ -117,9 +117,11 @@ class FittedModel:
         :meth:`undo`.
 
         Args:
-            photos (str | Path): Folder with photos of one class.
+            photos (str | Path): Folder with photos of one class, or photos
+                that were corrected in the phone app: the ZIP archive, which
+                is unpacked next to it, or its folder.
             name (str, optional): Class name. Defaults to None: the name of
-                the folder.
+                the folder; the app's archives have several classes.
             force (bool): Whether to change the model although the name
                 resembles another class, or the accuracy falls below its
                 interval. Defaults to False.

@@ -13,7 +13,12 @@ from tiny_run import ROOT
 from mmclca import Error
 from mmclca.apis import TokenReductionInferencer
 from mmclca.deployment import web_app
-from mmclca.export_formats import FORMATS, find_format, list_options
+from mmclca.export_formats import (
+    FORMATS,
+    ExportOption,
+    find_format,
+    list_options,
+)
 from mmclca.fitting.exporting import export_model
 
 DEFAULTS = {option.name: option.default for option in list_options()}
@@ -37,7 +42,7 @@ def test_format_is_in_the_table_of_the_docs(each):
     file = each.file.replace('*', 'NAME') + '/' * each.is_folder
     assert f'| `{each.flag}` | {each.summary} | `{file}` |' in page
     options = page + (ROOT / 'docs/web_app.md').read_text()
-    assert all(f'`--{x.name}' in options for x in each.options)
+    assert all(f'`{x.flag}' in options for x in each.options)
 
 
 @formats
@@ -51,7 +56,8 @@ def test_format_refuses_options_of_other_formats(each):
     names = {option.name for option in each.options}
     assert each.select_options(DEFAULTS) == {x: DEFAULTS[x] for x in names}
     for name in DEFAULTS.keys() - names:
-        with pytest.raises(Error, match=f'--{name} needs .*, found'):
+        flag = ExportOption(name, '').flag
+        with pytest.raises(Error, match=f'{flag} needs .*, found'):
             each.select_options(DEFAULTS | {name: 'other'})
 
 

@@ -50,7 +50,7 @@ def test_app_names_only_texts_of_the_table_and_all_of_them():
     }
     # such as `app.units.${unit}`
     starts = tuple(re.findall(r'`(app\.[\w.]+\.)\$', content))
-    named -= {'app.js'}
+    named -= {'app.js', 'app.json'}  # files
     assert named <= keys
     assert all(any(key.startswith(x) for key in keys) for x in starts)
     assert {x for x in keys - named if not x.startswith(starts)} == set()

@@ -18,7 +18,7 @@ LISTING = Listing(
 
 def add_arguments(parser):
     parser.share('folder')
-    photos = 'folder of photos of one class'
+    photos = 'folder of photos of one class, or ZIP of the phone app'
     parser.add('photos', photos, type=Path)
     parser.add('--name', 'class name (default: folder name)')
     add_change_arguments(parser)

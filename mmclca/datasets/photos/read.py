@@ -12,6 +12,7 @@ from mmclca.utils.files import read_lines
 from mmclca.utils.image_suffixes import PHOTO_SUFFIXES
 
 from ..image_files import files_below, find_images
+from .app_archive import is_archive, unpack_archive
 from .cells import TABLES
 from .labeled_images import SPLITS, LabeledImages, recognize_split
 from .layout import Levels, find_levels
@@ -34,7 +35,8 @@ def read_photos(
     Args:
         source (str | Path): A folder with one folder per class, also within
             ``train``, ``val`` and ``test``; with ``labels`` any folder. A
-            table is accepted instead, as ``labels`` in its own folder.
+            table is accepted instead, as ``labels`` in its own folder; or
+            a ZIP archive of the phone app, which is unpacked next to it.
         labels (str | Path, optional): A table (.csv, .tsv, .xlsx, .ods) with
             file and class per row; files are relative to ``source`` or to the
             table. Defaults to None: folders name the classes.
@@ -53,6 +55,8 @@ def read_photos(
             ambiguous classes; names a remedy.
     """
     source = Path(source).absolute()
+    if source.is_file() and is_archive(source):
+        source = unpack_archive(source)
     if source.is_file() and source.suffix.lower() in TABLES and labels is None:
         source, labels = source.parent, source
     if source.is_file():

@@ -4,16 +4,13 @@
 import './text.js';
 import './files.js';
 import { answer } from './answer.js';
-import { makeCard, makePlantButton } from './card.js';
 import { describeModel, listClasses } from './classes.js';
-import { $, make, percent, report, worded } from './dom.js';
-import { addRow, clearList, extendRow, onListChange, readList, tableOf }
-  from './list.js';
+import { $, report } from './dom.js';
+import { showList } from './list.js';
 import { isStarted, model, readFacts, run, startModel } from './model.js';
 import { keepOffline } from './offline.js';
-import { openPhoto, pixelsOf, thumbnail } from './photo.js';
-
-const SHOWN = 50; // photos on the screen; the CSV file has all
+import { openPhoto, pixelsOf, reduce } from './photo.js';
+import { addPhoto, readPhotos, saveRow } from './store.js';
 
 async function load() {
   await readFacts();
@@ -24,45 +21,25 @@ async function load() {
   $('camera').disabled = $('files').disabled = false;
 }
 
+const createId = () =>
+  `${Date.now()} ${Math.random().toString(36).slice(2, 8).padEnd(6, '0')}`;
+const keep = (change) => change.catch(({ message }) => report(message));
+
+/* Identify a photo of a new plant, or of one in the list. */
 async function identify(file, position, plant) {
   const photo = await openPhoto(file);
-  const picture = thumbnail(photo), image = pixelsOf(photo);
+  const image = pixelsOf(photo), jpeg = await reduce(photo);
   photo.bitmap.close();
-  const outputs = await run(image);
-  if (plant) return extendPlant(plant, file.name, picture, outputs);
-  const row = { image: file.name, photos: 1, time: new Date().toISOString(),
-    ...answer([outputs]), model: model.facts.digest };
-  const added = { photos: [outputs], row };
-  added.card = showPlant(picture, added);
-  $('results').prepend(added.card);
-  $('results').children[SHOWN]?.remove();
-  change(() => addRow(row));
-  position?.then((place) => change(() => extendRow(row, place))); // later
-}
-
-const showPlant = (picture, plant) => makeCard(plant.row, picture,
-  makePlantButton((files) => add(files, false, plant)));
-
-/* Add a photo to a plant in the list, and update its scores. */
-function extendPlant(plant, name, picture, outputs) {
-  const photos = [...plant.photos, outputs], { row } = plant;
-  const update = { sure_answer: undefined, sure_set: undefined,
-    ...answer(photos), image: `${row.image} | ${name}`,
-    photos: photos.length };
-  change(() => extendRow(row, update));
-  plant.photos = photos;
-  const shown = showPlant(picture, plant);
-  plant.card.replaceWith(shown);
-  plant.card = shown;
-}
-
-function change(list) { // and show what cannot be stored
-  try {
-    list();
-  } catch ({ message }) {
-    report(message);
-  }
-  showList();
+  const outputs = await run(image), id = plant ?? createId();
+  await keep(addPhoto({ id, jpeg, name: file.name, ...outputs }));
+  const photos = await readPhotos(id);
+  const taken = plant ? {} : { time: new Date().toISOString(),
+    model: model.facts.digest };
+  await keep(saveRow(id, { ...taken, sure_answer: undefined,
+    sure_set: undefined, ...answer(photos), photos: photos.length,
+    image: photos.map(({ name }) => name).join(' | ') }));
+  await showList(add);
+  position?.then((place) => keep(saveRow(id, place))); // later
 }
 
 async function identifyAll(files, taken, plant) {
@@ -76,6 +53,7 @@ async function identifyAll(files, taken, plant) {
       report(`${file.name}: ${error.message}`));
   }
   $('status').textContent = say('app.identified', { number: done, count });
+  $('results').firstElementChild?.scrollIntoView({ block: 'nearest' });
 }
 
 function locate() {
@@ -86,41 +64,18 @@ function locate() {
     () => resolve(report(say('app.no_position'))), settings));
 }
 
-function showList() {
-  const list = readList();
-  $('count').textContent = say('app.count', { count: list.length });
-  $('list').start = list.length;
-  $('list').replaceChildren(...list.slice(-SHOWN).reverse().map((row) => {
-    const name = `${worded(row.pred_class)} ${percent(row.pred_score)}`;
-    const result = row.known === 'no' ? [make('em', {},
-      say('app.trust.unknown')), `, ${say('app.nearest', { name })} `] :
-      [`${name} `];
-    return make('li', {}, `${row.image}: `, ...result,
-      make('time', {}, new Date(row.time).toLocaleString()));
-  }));
-  $('export').disabled = $('clear').disabled = !list.length;
-}
-
-function exportTable() {
-  const today = new Date().toISOString().slice(0, 10);
-  const name = model.facts?.name.replace(/[\\/:*?"<>|]/g, '_') ?? 'photos';
-  const link = make('a', { href: URL.createObjectURL(tableOf(readList())),
-    download: `${name}-identified-${today}.csv` });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 6e4);
-}
-
 function add(files, taken, plant) {
-  navigator.storage?.persist?.(); // else browsers may remove the app
-  queue = queue.then(() => isStarted() &&
-    identifyAll(files, taken, plant));
+  navigator.storage?.persist?.().then((isKept) => {
+    $('kept').textContent = isKept ? '' : say('app.may_delete');
+  });
+  queue = queue.then(() => isStarted() && identifyAll(files, taken, plant));
 }
 
 translate(document);
 let queue = load().catch((error) => {
   $('facts').textContent = '';
   report(error.message);
-});
+}).then(() => showList(add));
 // an app that does not start may have a stored version, which is updated
 queue.then(() => isStarted() || navigator.serviceWorker?.controller).then(
   (isOpen) => isOpen && keepOffline());
@@ -136,13 +91,3 @@ document.ondrop = (event) => {
   add([...event.dataTransfer.files], false);
 };
 $('position').onchange = ({ target }) => target.checked && locate();
-$('export').onclick = exportTable;
-$('clear').onclick = () => {
-  const count = readList().length;
-  if (!confirm(say('app.clear_all', { count }))) return;
-  clearList();
-  $('results').replaceChildren();
-  showList();
-};
-onListChange(showList);
-showList();

@@ -4,11 +4,16 @@
 import { describeUnknown, TOP } from './answer.js';
 import { classPhoto } from './classes.js';
 import { make, percent, worded } from './dom.js';
+import { makeMarks } from './marks.js';
 import { model } from './model.js';
 import { LEVEL } from './sets.js';
+import { readPhotos } from './store.js';
 
-/* Return a card with a picture of the plant, and further elements. */
-export function makeCard(row, picture, ...further) {
+/* Return a card with the last photo of a plant, its answer and its marks.
+
+Add is called with further photos, save with changed values. */
+export async function makeCard(row, add, save) {
+  const photos = await readPhotos(row.id);
   const isUnknown = row.known === 'no';
   const trust = make('span', { className: 'trust' },
     say(`app.trust.${row.trust}`));
@@ -17,12 +22,14 @@ export function makeCard(row, picture, ...further) {
   const sure = row.sure_answer ?
     [make('p', {}, `${LEVEL}%: ${worded(row.sure_answer)}`)] : [];
   const why = isUnknown ? describeUnknown(row) : describeShare(row);
-  const article = make('article', { className: row.trust },
-    make('div', { className: 'pictures' }, picture,
+  return make('article', { className: row.trust },
+    make('div', { className: 'pictures' },
+      ...photos.slice(-1).map((photo) => showPhoto(photo)),
       ...classPhoto(row.pred_class)),
     make('div', {}, title, make('small', {}, why), ...sure, listScores(row),
-      make('small', {}, row.image), ...further));
-  return article;
+      make('small', {}, `${row.image} · `, make('time', {},
+        new Date(row.time).toLocaleString())), makeMarks(row, save),
+      ...row.model === model.facts.digest ? [makePlantButton(add)] : []));
 }
 
 /* Return how often answers with the same word of trust are right. */
@@ -43,8 +50,15 @@ function listScores(row) {
   }));
 }
 
+function showPhoto({ jpeg, name }) {
+  const file = new Blob([jpeg], { type: 'image/jpeg' });
+  const src = URL.createObjectURL(file);
+  return make('img', { src, alt: name, onload: () =>
+    URL.revokeObjectURL(src) });
+}
+
 /* Return a button to add photos to a plant. */
-export function makePlantButton(add) {
+function makePlantButton(add) {
   const input = make('input', { type: 'file', accept: 'image/*',
     multiple: true });
   input.onchange = () => add([...input.files]);

@@ -31,6 +31,8 @@ export function listClasses() {
     checked: !saved.includes(name) }));
   $('classes').append(...names.map((name, i) => make('li', {},
     make('label', {}, boxes[i], ` ${worded(name)}`, ...classPhoto(name)))));
+  $('class-names').append(...names.map((name) => make('option',
+    { value: worded(name) })));
   const update = () => {
     const ticked = [...names.keys()].filter((i) => boxes[i].checked);
     model.kept = ticked.length < 2 ? [...names.keys()] : ticked;

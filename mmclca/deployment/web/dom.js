@@ -12,4 +12,9 @@ export function make(tag, properties, ...children) {
 
 export const percent = (share) => `${(100 * share).toFixed(1)}%`;
 export const worded = (name) => name.replaceAll('_', ' ');
-export const report = (text) => $('errors').append(make('li', {}, text));
+
+/* Show an error, once. */
+export function report(text) {
+  const last = $('errors').lastElementChild;
+  if (last?.textContent !== text) $('errors').append(make('li', {}, text));
+}

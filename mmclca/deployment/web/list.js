@@ -1,81 +1,88 @@
 // Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-// List of the identified photos in the storage of the browser. Each tab writes
-// a value of its own, so tabs that are open together lose no photo.
+// Show the list of the identified plants, the newest first.
 
-import { TOP } from './answer.js';
+import { makeCard } from './card.js';
+import { $, report } from './dom.js';
+import { exportPhotos, exportTable } from './export.js';
+import { describeAccuracy, labelOf } from './marks.js';
+import { model } from './model.js';
+import { clear, onChange, readRows, saveRow } from './store.js';
 
-const LIST = `identified ${new URL('.', location)} `; // for hosts of more apps
-const TAB = `${LIST}${Date.now()} ${Math.random()}`;
-// named and ordered as in mmclca.apis.output
-const COLUMNS = ['image', 'photos', 'time', 'result', 'confidence', 'trust',
-  'pred_class', 'pred_score', 'known', 'known_score',
-  'sure_answer', 'sure_set',
-  ...TOP.flatMap((i) => [`label_${i}`, `name_${i}`, `score_${i}`]),
-  'latitude', 'longitude', 'position_error_m', 'model'];
-let mine = []; // also holds what the browser does not store
+const STEP = 20; // cards on the screen, at first
+const cards = new Map(); // by id: element, and version of its row
+let addPhotos, rows = [], shown = STEP, queue = Promise.resolve();
 
-const keysOf = (storage) =>
-  Object.keys(storage).filter((key) => key.startsWith(LIST));
+const attempt = (action) => action.catch(({ message }) => report(message));
 
-function stored() { // by other tabs, now or before
-  try {
-    return keysOf(localStorage).filter((key) => key !== TAB).flatMap((key) =>
-      JSON.parse(localStorage[key]));
-  } catch { // blocked
-    return [];
+/* Show the list; add is called with photos for a plant. */
+export function showList(add = addPhotos) {
+  addPhotos = add;
+  queue = queue.then(update);
+  return queue;
+}
+
+async function update() {
+  rows = await readRows();
+  showSummary();
+  if (!model.facts) return; // the app did not start
+  const newest = rows.slice(-shown).reverse();
+  for (const [i, row] of newest.entries()) {
+    const card = await refresh(row), other = $('results').children[i];
+    if (card !== other) $('results').insertBefore(card, other ?? null);
+  }
+  for (const card of [...$('results').children].slice(newest.length)) {
+    card.remove();
   }
 }
 
-/* Return all rows, the oldest first. */
-export const readList = () => [...stored(), ...mine].sort((a, b) =>
-  a.time < b.time ? -1 : 1);
-
-/* Store the rows of this tab, or throw an error with advice. */
-function write() {
-  try {
-    localStorage.setItem(TAB, JSON.stringify(mine));
-  } catch (error) {
-    fail(error.name === 'QuotaExceededError' ? 'app.list_full' :
-      'app.list_blocked');
-  }
+/* Return the card of a row; one in which a text is being typed is kept. */
+async function refresh(row) {
+  const old = cards.get(row.id), { activeElement } = document;
+  const fields = [...old?.element.querySelectorAll('.marks input') ?? []];
+  const isTyped = fields.some((field) => field === activeElement &&
+    field.value !== field.defaultValue);
+  if (old && (old.version === row.version || isTyped)) return old.element;
+  const element = await makeCard(row, (files) => addPhotos(files, false,
+    row.id), (values) => save(row, values));
+  old?.element.replaceWith(element);
+  element.querySelectorAll('.marks input')[fields.indexOf(activeElement)]
+    ?.focus();
+  cards.set(row.id, { element, version: row.version });
+  return element;
 }
 
-export function addRow(row) {
-  mine.push(row);
-  write();
+/* Save marks of a row; its card shows them already. */
+async function save(row, values) {
+  const version = await saveRow(row.id, values).catch(({ message }) =>
+    report(message));
+  if (version) cards.get(row.id).version = version;
+  await showList();
 }
 
-/* Add facts to a row which is in the list. */
-export function extendRow(row, facts) {
-  Object.assign(row, facts);
-  if (mine.includes(row)) write();
+function showSummary() {
+  const marked = rows.filter((row) => labelOf(row) !== undefined).length;
+  $('count').textContent = say('app.count', { count: rows.length });
+  $('here').textContent = rows.length ? describeAccuracy(rows) : '';
+  $('corrected').textContent = say('app.export_marked', { count: marked });
+  $('unmarked').textContent = say('app.export_unmarked',
+    { count: rows.length - marked });
+  $('export').disabled = $('clear').disabled = !rows.length;
+  $('corrected').disabled = !marked;
+  $('unmarked').disabled = marked === rows.length;
+  $('older').hidden = rows.length <= shown;
 }
 
-export function clearList() {
-  mine = [];
-  try {
-    keysOf(localStorage).forEach((key) => localStorage.removeItem(key));
-  } catch { // blocked, so nothing is stored
-  }
-}
-
-/* Call a function if another tab has changed the list. */
-export function onListChange(show) {
-  addEventListener('storage', ({ key, newValue }) => {
-    if (key === TAB && newValue === null) mine = []; // cleared there
-    show();
-  });
-}
-
-function cell(value = '') { // spreadsheets would run a text as a formula
-  const formula = typeof value === 'string' && /^'*[=+\-@\t\r]/.test(value);
-  const text = formula ? `'${value}` : String(value);
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-}
-
-/* Return the list as the content of a CSV file. */
-export function tableOf(rows) {
-  const cells = rows.map((row) => COLUMNS.map((name) => cell(row[name])));
-  const text = [COLUMNS, ...cells].map((row) => `${row.join()}\n`).join('');
-  return new Blob(['\ufeff', text], { type: 'text/csv' }); // for Excel
-}
+$('export').onclick = () => exportTable(rows);
+$('corrected').onclick = () => attempt(exportPhotos(rows, true));
+$('unmarked').onclick = () => attempt(exportPhotos(rows, false));
+$('older').onclick = () => {
+  shown += STEP;
+  showList();
+};
+$('clear').onclick = async () => {
+  if (!confirm(say('app.clear_all', { count: rows.length }))) return;
+  await attempt(clear());
+  shown = STEP;
+  await showList();
+};
+onChange(() => showList());

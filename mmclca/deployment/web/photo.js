@@ -4,7 +4,7 @@
 
 const MAX = 60; // megapixels
 const ROWS = 256; // read at a time: browsers limit the area of a canvas
-const SIDE = 192; // of the small picture
+const LONGEST = 1024; // side of the stored photo
 const SIGNATURES = { JPEG: /^\xff\xd8\xff/, PNG: /^\x89PNG\r\n\x1a\n/,
   WebP: /^RIFF[^]{4}WEBP/, GIF: /^GIF8[79]a/, BMP: /^BM/,
   AVIF: /^[^]{4}ftypavi/ };
@@ -168,15 +168,21 @@ function rowsOf(bitmap, top) { // RGBA
   return context.getImageData(0, 0, bitmap.width, height).data;
 }
 
-/* Return a small canvas with the middle of the upright photo. */
-export function thumbnail({ bitmap, orientation }) {
+/* Return the upright photo as a JPEG file of at most 1,024 px. */
+export async function reduce({ bitmap, orientation }) {
   const { isSwapped, isRight, isBottom } = turnOf(orientation);
-  const context = contextOf(SIDE, SIDE), across = isRight ? -1 : 1;
-  const down = isBottom ? -1 : 1, middle = SIDE / 2;
+  const across = isRight ? -1 : 1, down = isBottom ? -1 : 1;
+  const scale = Math.min(LONGEST / Math.max(bitmap.width, bitmap.height), 1);
+  const [width, height] = [bitmap.width, bitmap.height].map((side) =>
+    Math.max(Math.round(side * scale), 1));
+  const context = isSwapped ? contextOf(height, width) :
+    contextOf(width, height);
+  const { canvas } = context;
+  context.imageSmoothingQuality = 'high';
   context.setTransform(...isSwapped ? [0, down, across, 0] :
-    [across, 0, 0, down], middle, middle);
-  const scale = SIDE / Math.min(bitmap.width, bitmap.height);
-  const [width, height] = [bitmap.width * scale, bitmap.height * scale];
+    [across, 0, 0, down], canvas.width / 2, canvas.height / 2);
   context.drawImage(bitmap, -width / 2, -height / 2, width, height);
-  return context.canvas;
+  const file = await new Promise((resolve) => canvas.toBlob(resolve,
+    'image/jpeg', 0.9));
+  return file.arrayBuffer();
 }
