@@ -13,6 +13,7 @@ PAGES = [
     'fresh_datasets',
     'reducers',
     'baselines',
+    'classifier_choice',
     'from_scratch',
     'leaf40',
     'paper',

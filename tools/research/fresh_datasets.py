@@ -41,9 +41,10 @@ def networks():
 
 
 def measure(file, variant):
-    """Yield rows for ``fit`` and, with the full ViT, for its rivals."""
+    """Return rows for ``fit`` and, with the full ViT, for its rivals."""
+    classifiers = frontier.FIT, *frontier.GRID['alternatives']
     rows = frontier.measure(file, variant, NAMES)
-    return [x for x in rows if x['classifier'] in (frontier.FIT, *RIVALS)]
+    return [x for x in rows if x['classifier'] in classifiers]
 
 
 def with_mean(row):

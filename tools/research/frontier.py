@@ -53,13 +53,7 @@ def values():
         row=lambda **columns: select(table, columns).iloc[0],
         best_at=lambda gmacs, *names: best_at(table, gmacs, names),
         rows_of_fit=lambda *names: rows_of_fit(table, names),
-        regret=lambda classifiers: [
-            *zip(*left_out(table, sets, classifiers), strict=True)
-        ],
         by_dataset=lambda: [*zip(*defaults_by_set(table, sets), strict=True)],
-        loss=lambda classifiers, i: largest_loss(
-            left_out(table, sets, classifiers)[i]
-        ),
     )
 
 
@@ -166,7 +160,7 @@ def scored(probe, views, labels, new, columns):
     classes = [*map(str, range(number))]
     probe.fit(views, labels, classes, folds=FoldSettings(folds=3))
     yield FIT, probe.scores(new)
-    for classifier, (selected, method) in columns.items():
+    for title, (selected, method) in columns.items():
         # users have one view and a classifier, fit's other readings have all
         training = (views[:, 0] if method else views)[..., selected]
         data = LabeledFeatures(training, labels, number)
@@ -176,7 +170,7 @@ def scored(probe, views, labels, new, columns):
             classifier = ClassifierSettings(name)
             setting = ProbeSetting(alpha)
         fitted = fit_linear(data, classifier, setting)
-        yield classifier, fitted.scores(new[:, selected])
+        yield title, fitted.scores(new[:, selected])
 
 
 def select_columns(file, variant, head):
@@ -293,38 +287,3 @@ def defaults_by_set(table, sets):
         best = alternatives(table, network)[sets].max()
         rows.append([dict(set=x, ours=ours[x], best=best[x]) for x in sets])
     return rows
-
-
-def left_out(table, sets, classifiers):
-    """Choose a classifier on all datasets but one, and test it on that one.
-
-    Return rows by dataset for each network: accuracies of the chosen
-    classifier and of the best alternative of users.
-    """
-    defaults = GRID['defaults']
-    rows = [
-        select(table, dict(network=x, method=method, img_size=224))
-        for x, method in defaults.items()
-    ]
-    rows = [x.set_index('classifier').loc[classifiers, sets] for x in rows]
-    chosen = {
-        name: sum(x.drop(columns=name).mean(axis=1) for x in rows).idxmax()
-        for name in sets
-    }
-    return [
-        [
-            dict(
-                set=name,
-                chosen=classifier,
-                ours=table_of_network.loc[classifier, name],
-                best=alternatives(table, network)[name].max(),
-            )
-            for name, classifier in chosen.items()
-        ]
-        for table_of_network, network in zip(rows, defaults, strict=True)
-    ]
-
-
-def largest_loss(rows):
-    """Return the largest loss in points to the best alternative."""
-    return max(row['best'] - row['ours'] for row in rows)

@@ -7,6 +7,7 @@ Missing results are measured first if they need no training.
 from functools import cache
 from pathlib import Path
 
+import classifier_choice
 import fresh_datasets
 import frontier
 import intervals
@@ -109,6 +110,7 @@ def write(template, out):
     templates.update(fine_tuning=load_fine_tuning, paper=report.values)
     templates.update(intervals=intervals.values, reducers=reducers.values)
     templates.update(fresh_datasets=fresh_datasets.values)
+    templates.update(classifier_choice=classifier_choice.values)
     of_sweeps = dict(runs=runs, mean=mean, spread=spread)
     of_sweeps.update(by_seed=by_seed, before=before)
     page = template.name.removesuffix('.md.j2')

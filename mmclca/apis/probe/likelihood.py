@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Temperature of class scores, and settings by their likelihood."""
+"""Calibrated class scores, and settings by likelihood."""
 
 import math
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from torch import Tensor
 from .settings import PRIOR_DEVIATION, ProbeSetting
 
 TOLERANCE = 1e-6  # between equal likelihoods, after rounding
-MAX_STEPS, SMALL_STEP = 50, 1e-4  # of Newton's method, relative
+MAX_STEPS, SMALL_STEP = 50, 1e-4  # for Newton's method, relative
 
 
 def fit_temperature(logits: Tensor, labels: Tensor, tested: int) -> float:
@@ -25,14 +25,14 @@ def fit_temperature(logits: Tensor, labels: Tensor, tested: int) -> float:
     tested.
 
     The cross-entropy is convex in the inverse temperature, which Newton's
-    method finds; steps that leave the bracket of the minimum are halved.
+    method finds; steps outside its bracket are replaced by bisection.
     """
     labels = labels.expand(logits.shape[:-1])
     is_tested = ~logits[..., 0].isnan()
     scores, labels = logits[is_tested].double(), labels[is_tested]
     scores = scores - scores.mean(1, keepdim=True)
-    own = scores.gather(1, labels[:, None])
-    target = (1 - 1 / (tested + 2)) * float(own.mean())
+    right = scores.gather(1, labels[:, None])
+    target = (1 - 1 / (tested + 2)) * float(right.mean())
     tiny = 1e-12 * max(float(scores.abs().max()), 1e-12)
     inverse = 1 / (float(scores.square().mean().sqrt()) + tiny)
     low, high = 0.0, math.inf
@@ -57,10 +57,10 @@ def best_setting(
     settings: Sequence[ProbeSetting],
     tested: int,
 ) -> int:
-    """Return the position of the most likely setting, given a prior.
+    """Find the most likely setting, given a prior.
 
-    The likelihood is that of labels of left-out images by calibrated scores,
-    see :func:`fit_temperature`. It is more evidence than the accuracy, since
+    Calibrated scores give the likelihood for labels in left-out images, see
+    :func:`fit_temperature`. It is more evidence than the accuracy, since
     each score changes it. The prior is normal around the default setting, with
     ``PRIOR_DEVIATION``: few images need clear evidence against the default,
     many images outweigh it. ``tools/research/classifier_choice.py`` compares
@@ -71,11 +71,11 @@ def best_setting(
             the default first.
         labels (Sequence[Tensor]): Labels (n,) per fold.
         settings (Sequence[ProbeSetting]): The S settings.
-        tested (int): Number of independent images in all folds.
+        tested (int): Independent images in all folds.
 
     Returns:
-        int: Position of the setting; the first of equally likely ones, and
-        the default without folds.
+        int: Its position; the first among equally likely settings, and the
+        default without folds.
     """
     if not scores:
         return 0

@@ -12,20 +12,20 @@ LOGISTIC_ALPHAS = (100.0, 1.0, 10.0, 1000.0, 10000.0)
 MAX_REPEATED, MAX_NESTED = 2000, 10000
 # candidates if there are two feature subsets
 LATE_CLS_WEIGHTS = tuple(tenths / 10 for tenths in range(1, 11))
-# standard deviation of the normal prior around the default setting, for the
-# weight of the second subset and for the power of ten of alpha
+# standard deviation for the normal prior around the default setting, in the
+# second subset's weight and in log10(alpha)
 PRIOR_DEVIATION = 0.4
 
 
 @dataclass(frozen=True)
 class Alphas:
-    """Regularization strengths of a classifier.
+    """Regularization strengths for a classifier.
 
     Args:
         single (tuple[float, ...]): Candidates for one feature subset, the
             default first.
-        first (tuple[float, ...]): Candidates for the first of two subsets,
-            the default first.
+        first (tuple[float, ...]): Candidates for the first subset if there are
+            two, the default first.
         second (float): Strength for the second subset. A few late CLS tokens
             need more regularization than all layers.
     """
