@@ -8,7 +8,7 @@ module imports nothing heavy, so that ``export --help`` responds at once.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +84,20 @@ class ExportFormat:
     next_steps: tuple[tuple[str, str], ...] = ()
     download: Download | None = None
     model_file: str = ''
+
+    def select_variant(self, settings: dict[str, Any]) -> 'ExportFormat':
+        """Return the format as its options change it."""
+        if not settings.get(SINGLE_FILE.name):
+            return self
+        file = f'{self.file}.html'
+        return replace(self, file=file, model_file='', next_steps=SEND)
+
+    def list_patterns(self) -> list[str]:
+        """List patterns of exported models in the folder of a checkpoint."""
+        variants = [self]
+        if SINGLE_FILE in self.options:
+            variants.append(self.select_variant({SINGLE_FILE.name: True}))
+        return [variant.model_pattern for variant in variants]
 
     @property
     def is_folder(self) -> bool:
@@ -161,16 +175,23 @@ NAME = ExportOption(
 PHOTOS_IN_APP = ExportOption(
     'photos_in_app', 'show one training photo per class in the web app', False
 )
+SINGLE_FILE = ExportOption(
+    'single_file', 'web app as one HTML file, to send and open', False
+)
 INFER = (('Next', 'python tools/deployment/infer_onnx.py {out} PHOTOS'),)
 HOST = (
-    (
-        'Next',
-        'copy the folder to a web host with https (docs/web_app.md lists '
-        'some),',
-    ),
-    ('', 'and open its address on the phone'),
+    ('Next', 'on a phone in the same network: run again with --serve;'),
+    ('', 'anywhere: drag the folder onto a web host with https'),
+    ('', '(docs/web_app.md lists some)'),
     ('Try it', 'python -m http.server --directory {out}'),
     ('', 'and open http://localhost:8000 on this computer'),
+)
+SEND = (
+    (
+        'Next',
+        'send the file, and open it in a browser; it has no position and',
+    ),
+    ('', 'no updates, and previews of mail do not run it'),
 )
 PHONE_APP = Download(
     'phone app',
@@ -203,7 +224,7 @@ FORMATS = {
             'web app for phones (a folder), 8-bit weights',
             'web_app',
             'web',
-            (OPSET, FLOAT, NAME, PHOTOS, PHOTOS_IN_APP),
+            (OPSET, FLOAT, NAME, PHOTOS, PHOTOS_IN_APP, SINGLE_FILE),
             has_flag=True,
             next_steps=HOST,
             download=PHONE_APP,

@@ -18,6 +18,7 @@ from .photo_input import add_photo_input
 from .small_weights import store_in_8_bits
 from .source import Exported, ExportSource, ModelTitle
 from .web_pictures import encode_picture
+from .web_single_file import START, join_files
 from .web_texts import write_page, write_texts
 
 MODEL, MANIFEST = 'model.onnx', 'manifest.webmanifest'
@@ -34,8 +35,11 @@ def write(
     name: str | None = None,
     photos: Path | None = None,
     photos_in_app: bool = False,
+    single_file: bool = False,
 ) -> Exported:
     """Write the format ``web``: a folder with the files of a web app.
+
+    With ``single_file``, ``out`` is one HTML file.
 
     Weights are stored in 8 bits unless ``float``. Products are computed in 32
     bits: with 8 bits, token reduction changes too many predictions.
@@ -54,7 +58,12 @@ def write(
             comparison = source.compare(full, small, photos)
             models.append(small)
         add_photo_input(source, *models)
-        files = write_web_app(out, models[-1], title, class_photos)
+        if single_file:
+            content = build_files(models[-1], title, class_photos)
+            replace_bytes(out, join_files(content))
+            files = [out]
+        else:
+            files = write_web_app(out, models[-1], title, class_photos)
     return Exported(files, difference, comparison)
 
 
@@ -94,6 +103,7 @@ def write_web_app(
         Error: If a photo cannot be read.
     """
     files = build_files(model, title, class_photos)
+    del files[START]
     files['sw.js'] = _write_service_worker(files)
     for file in sorted(files, key='sw.js'.__eq__):  # the service worker last
         replace_bytes(folder / file, files[file])

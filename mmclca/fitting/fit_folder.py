@@ -162,8 +162,9 @@ class FitFolder(ModelFolder):
         """List the exported models in the folder."""
         stem = self.model.stem
         patterns = [
-            export_format.model_pattern.replace('*', f'{stem}*')
+            pattern.replace('*', f'{stem}*')
             for export_format in FORMATS.values()
+            for pattern in export_format.list_patterns()
         ]
         return sorted(
             {path for pattern in patterns for path in self.path.glob(pattern)}

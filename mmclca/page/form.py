@@ -19,6 +19,7 @@ from .limits import MAX_MEGABYTES
 from .loaded_model import ModelVersion, load_version
 from .models import ModelStore
 from .names import name_upload
+from .phone import PhoneServer
 from .result import describe_result
 from .uploads import read_paths, resolve_upload
 
@@ -78,6 +79,7 @@ class FitForm:
         self.identify_tab, self.store = identify_tab, ModelStore(out)
         self.settings, self.job = settings, Job()
         self.downloads = Downloads(identify_tab.uploads / 'packed')
+        self.phone = PhoneServer(identify_tab.uploads / 'phone')
 
     def add(
         self, upload: list | None, paths: str, name: str | None
@@ -163,6 +165,15 @@ class FitForm:
             if not model.is_ready:
                 raise Error(f'{model.name} has no model yet. Please train it.')
             yield from self.downloads.pack(model)
+
+    def open_on_phone(self, name: str) -> str:
+        """Serve the app of a model; return its QR code in HTML."""
+        with shown_problems():
+            model = self.store.find(name)
+            if not model.is_ready:
+                raise Error(f'{model.name} has no model yet. Please train it.')
+            return self.phone.open(model)
+        return ''
 
 
 def describe_state(job: Job, is_ready: bool, is_finished: bool) -> str:

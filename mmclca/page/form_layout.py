@@ -42,12 +42,14 @@ class FormComponents:
     after: gr.Row
     attempt: gr.Button
     pack: gr.Button
+    phone: gr.Button
     start: gr.Button
     cancel: gr.Button
     use: gr.Button
     packed: gr.Column
     files: gr.File
     note: gr.Markdown
+    code: gr.Markdown
     report: gr.Markdown
     log: gr.Textbox
     timer: gr.Timer
@@ -68,6 +70,7 @@ class FormComponents:
             self.cancel,
             self.use,
             self.packed,
+            self.code,
             self.report,
             self.log,
             self.timer,
@@ -90,6 +93,7 @@ class FormComponents:
             self.result: view.result,
             self.after: gr.Row(visible=bool(view.result)),
             self.packed: gr.Column(visible=False),
+            self.code: '',
             self.report: view.report,
         }
         if view.version:
@@ -159,6 +163,13 @@ def build_form(form: FitForm, version: gr.State) -> FormComponents:
     packed = [parts.packed, parts.files, parts.note]
     bind(parts.pack.click, pack, [parts.name], packed, preprocess=False)
     bind(
+        parts.phone.click,
+        lambda name: {parts.code: form.open_on_phone(name)},
+        [parts.name],
+        [parts.code],
+        preprocess=False,
+    )
+    bind(
         parts.timer.tick,
         poll,
         [parts.name],
@@ -189,6 +200,7 @@ def _create_components(out: Path, version: gr.State) -> FormComponents:
     with gr.Row(visible=False) as after:
         attempt = gr.Button('Try photos', variant='primary', elem_id='try')
         pack = gr.Button('Prepare downloads', elem_id='pack')
+        phone = gr.Button('Open on my phone', elem_id='phone')
     start = gr.Button('Train', elem_id='fit', visible=False)
     with gr.Row():
         cancel = gr.Button('Cancel', elem_id='cancel', visible=False)
@@ -196,6 +208,7 @@ def _create_components(out: Path, version: gr.State) -> FormComponents:
     with gr.Column(visible=False) as packed:
         files = gr.File(label='Downloads', elem_id='packed')
         note = gr.Markdown(elem_id='app')
+    code = gr.Markdown(sanitize_html=False, elem_id='code')
     report = gr.Markdown(sanitize_html=False, elem_id='report')
     with gr.Accordion('Details', open=False):
         log = gr.Textbox(
@@ -214,12 +227,14 @@ def _create_components(out: Path, version: gr.State) -> FormComponents:
         after=after,
         attempt=attempt,
         pack=pack,
+        phone=phone,
         start=start,
         cancel=cancel,
         use=use,
         packed=packed,
         files=files,
         note=note,
+        code=code,
         report=report,
         log=log,
         timer=gr.Timer(1, active=False),

@@ -79,6 +79,7 @@ def serve(
             page.close(verbose=False)
             if form:
                 form.job.cancel()
+                form.phone.close()
 
 
 @contextmanager

@@ -42,6 +42,7 @@ def test_read_texts_selects_by_prefix():
 def test_app_names_only_texts_of_the_table_and_all_of_them():
     keys = {key for key in TABLES[ENGLISH] if key.startswith('app.')}
     sources = [x for x in WEB.glob('*.*') if x.suffix in ('.js', '.html')]
+    sources.append(WEB.parent / 'web_single_file.py')
     content = '\n'.join(x.read_text() for x in sources)
     refused = re.findall(r"refuse\('(\w+)'", content)
     named = {

@@ -8,6 +8,7 @@ match PyTorch; int8 files are made from a file that passed.
 """
 
 import sys
+import time
 from argparse import SUPPRESS
 from pathlib import Path
 from shlex import quote
@@ -15,7 +16,7 @@ from shlex import quote
 from mmclca.checkpoints import model_folder
 from mmclca.errors import Error
 from mmclca.export_formats import FORMATS, ExportOption, list_options
-from mmclca.utils.messages import print_safe, spinner
+from mmclca.utils.messages import print_safe, spinner, warn
 
 from .. import model_files
 from ..arguments import CHECKPOINT, check_file, whole_number
@@ -24,6 +25,9 @@ from ..listing import Listing
 LISTING = Listing(
     'fit and use', 'write the model as one ONNX file', 'deployment'
 )
+
+
+PORT = 8443  # of --serve
 
 
 def add_arguments(parser):
@@ -38,6 +42,16 @@ def add_arguments(parser):
         'output file (default: name of the checkpoint, new ending) or folder',
         type=Path,
     )
+    parser.flag(
+        '--serve',
+        'show the web app to phones in the same network, until Ctrl-C',
+    )
+    parser.add(
+        '--port',
+        f'port of --serve (default: {PORT})',
+        type=whole_number(1, 65535),
+    )
+    parser.add('--host', 'address of --serve (default: of this computer)')
     parser.share('--threshold FILE', '--cfg-options')
     parser.set_defaults(device='cpu')
 
@@ -80,8 +94,13 @@ def add_option(parser, option: ExportOption):
 
 
 def check(args, export_format):
-    """Refuse wrong paths and options of other formats; return the options."""
+    """Refuse wrong paths and options of other formats.
+
+    Return the options, and the format as they change it.
+    """
     settings = export_format.select_options(vars(args))
+    export_format = export_format.select_variant(settings)
+    check_serving(args, export_format)
     suffix = export_format.suffix
     if args.out and suffix and args.out.suffix != suffix:
         raise Error(
@@ -92,7 +111,17 @@ def check(args, export_format):
     if args.out:
         is_folder = export_format.is_folder
         check_file(args.out / 'index.html' if is_folder else args.out)
-    return settings
+    return settings, export_format
+
+
+def check_serving(args, export_format):
+    """Refuse to serve other formats, and options without a server."""
+    is_app = export_format.name == 'web' and export_format.is_folder
+    if args.serve and not is_app:
+        raise Error('--serve needs --web, without --single-file')
+    for name in ('port', 'host'):
+        if vars(args)[name] is not None and not args.serve:
+            raise Error(f'--{name} needs --serve')
 
 
 def default_out(checkpoint, export_format):
@@ -108,8 +137,9 @@ def default_out(checkpoint, export_format):
 def main(args):
     from mmclca.fitting.exporting import export_model
 
-    export_format = FORMATS[args.format]
-    settings = check(args, export_format)
+    settings, export_format = check(args, FORMATS[args.format])
+    # a used port is found before the export, which takes a while
+    server = open_server(args) if args.serve else None
     with model_files.quiet():
         out = args.out or default_out(args.checkpoint, export_format)
         with spinner('Exporting', sys.stderr):
@@ -119,10 +149,54 @@ def main(args):
             exported = export_model(
                 inferencer, args.checkpoint, export_format, out, settings
             )
-    report(exported, export_format, out)
+    report(exported, export_format, out, show_next=not server)
+    if server:
+        serve(server, out, exported.files)
 
 
-def report(exported, export_format, out):
+def open_server(args):
+    """Listen on the local network."""
+    from mmclca.deployment.app_server import AppServer
+
+    def say_refused():
+        warn(
+            'a browser refused the certificate: choose Advanced and Proceed '
+            f'there, or install {server.certificate_address}'
+        )
+
+    server = AppServer(args.host, args.port or PORT, say_refused)
+    return server
+
+
+def serve(server, folder, files):
+    """Serve an app until Ctrl-C, and show how to open it."""
+    from mmclca.deployment.app_server import write_qr_text
+    from mmclca.fitting.console_text import row
+
+    with server.serving(folder, files):
+        print_safe(
+            write_qr_text(server.address),
+            row('Phone', f'scan the code, or open {server.address}'),
+            row('', 'in the network of this computer'),
+            row(
+                'Browser', 'warns once: this computer signed the certificate;'
+            ),
+            row('', 'choose Advanced, then Proceed (Safari: visit website)'),
+            row(
+                'Offline', 'only if the phone trusts the certificate: install'
+            ),
+            row('', f'{server.certificate_address}'),
+            row('', '(docs/web_app.md has the steps; local addresses only)'),
+            row('Stop', 'Ctrl-C'),
+        )
+        try:
+            while True:
+                time.sleep(1)  # on Windows, a longer one ignores Ctrl-C
+        except KeyboardInterrupt:
+            print_safe('Stopped')
+
+
+def report(exported, export_format, out, show_next):
     """Print the checks, the size and the next steps."""
     from mmclca.fitting.console_text import row
 
@@ -137,6 +211,6 @@ def report(exported, export_format, out):
         lines.append(row(comparison.label, comparison.agreement))
     size = sum(file.stat().st_size for file in exported.files) / 1e6
     lines.append(row('Saved', f'{out} ({size:.1f} MB)'))
-    for label, step in export_format.next_steps:
+    for label, step in export_format.next_steps if show_next else ():
         lines.append(row(label, step.format(out=quote(str(out)))))
     print_safe(*lines)

@@ -3,6 +3,7 @@
 // this file; the service worker, which is not a module, runs it.
 
 async function fetchExported(name, integrity) { // fails with another digest
+  if (globalThis.EMBEDDED) return new Response(EMBEDDED[name]); // one file
   const options = { integrity, cache: 'no-cache' };
   const response = await fetch(name, options).catch(() => undefined);
   if (response?.ok) return response;

@@ -2,6 +2,7 @@
 // Load the exported model, and run it on photos.
 
 const RUNTIME = 'runtime/ort.wasm.bundle.min.js';
+const WASM = 'runtime/ort-wasm-simd-threaded.wasm';
 const WITH_SIMD = new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96,
   0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11]);
 // model.json; labels of the classes that can occur; rule for sets of classes
@@ -24,8 +25,9 @@ export async function startModel() {
     await checkScript(RUNTIME);
     fail('app.old_browser');
   });
-  // the proxy is a worker, which keeps the page responsive
-  Object.assign(ort.env.wasm, { numThreads: 1, proxy: true });
+  // the proxy is a worker, which keeps the page responsive; it needs a host
+  Object.assign(ort.env.wasm, { numThreads: 1 }, globalThis.EMBEDDED ?
+    { wasmBinary: EMBEDDED[WASM].slice().buffer } : { proxy: true });
   const options = { executionProviders: ['wasm'] };
   session = await ort.InferenceSession.create(content, options).catch(
     async () => {

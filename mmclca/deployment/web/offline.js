@@ -11,6 +11,12 @@ async function register() {
   const options = { updateViaCache: 'none' };
   return workers.register('sw.js', options).catch(async () => {
     await checkScript('sw.js');
+    const address = new URL('certificate.crt', location).href;
+    const isServed = await fetch(address, { method: 'HEAD' }).catch(() => 0);
+    if (isServed.ok) {
+      Object.assign($('certificate'), { href: address, hidden: false });
+      fail('app.needs_certificate', { address });
+    }
     fail('app.storage_blocked');
   });
 }
@@ -30,6 +36,7 @@ export async function keepOffline() {
   const show = (text) => { $('offline').textContent = text; };
   const sayWhyNot = ({ message }) =>
     show(say('app.only_online', { problem: message }));
+  if (globalThis.EMBEDDED) return show(say('app.one_file'));
   const registration = await register().catch(sayWhyNot);
   if (!registration) return;
   let reason = say('app.not_stored');
