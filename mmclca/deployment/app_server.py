@@ -78,9 +78,11 @@ class _Handler(BaseHTTPRequestHandler):
         """Send status and headers; return the content."""
         name = unquote(urlsplit(self.path).path).removeprefix('/')
         content = self.server.read(name or 'index.html')
-        kind = _TYPES.get(Path(name or 'index.html').suffix)
+        media_type = _TYPES.get(Path(name or 'index.html').suffix)
         self.send_response(404 if content is None else 200)
-        self.send_header('Content-Type', kind or 'application/octet-stream')
+        self.send_header(
+            'Content-Type', media_type or 'application/octet-stream'
+        )
         self.send_header('Content-Length', str(len(content or b'')))
         self.send_header('Cache-Control', 'no-cache')
         self.send_header('X-Content-Type-Options', 'nosniff')

@@ -192,11 +192,11 @@ class Authority:
         return context
 
 
-def _make_name(text: str) -> 'x509.Name':
+def _make_name(common_name: str) -> 'x509.Name':
     from cryptography import x509
 
-    common_name = x509.oid.NameOID.COMMON_NAME
-    return x509.Name([x509.NameAttribute(common_name, text)])
+    attribute = x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, common_name)
+    return x509.Name([attribute])
 
 
 def _build(subject, issuer, public_key, days: int):

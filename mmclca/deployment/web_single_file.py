@@ -69,5 +69,5 @@ def _pack(files: Mapping[str, bytes]) -> bytes:
 
 def _name_modules(script: bytes) -> bytes:
     """Import modules by name: a script in a page has no folder."""
-    text = _IMPORT.sub(r"\1 '\2'", script.decode())
-    return text.replace(_RUNTIME, 'import(RUNTIME)').encode()
+    renamed = _IMPORT.sub(r"\1 '\2'", script.decode())
+    return renamed.replace(_RUNTIME, 'import(RUNTIME)').encode()

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Server of the web app on the local network, and its certificates."""
+"""Serve the web app on the local network, with certificates."""
 
 import socket
 import ssl
@@ -24,7 +24,7 @@ HERE = '127.0.0.1'
 
 @pytest.fixture(autouse=True)
 def certificates(tmp_path, monkeypatch):
-    """Folder of the authority."""
+    """Folder for the authority."""
     folder = tmp_path / 'certificate'
     monkeypatch.setattr(local_certificate, 'FOLDER', folder)
     return folder
@@ -32,7 +32,7 @@ def certificates(tmp_path, monkeypatch):
 
 @pytest.fixture
 def app(tmp_path):
-    """Folder with the files of an app, and another file."""
+    """Folder with an app, and another file."""
     folder = tmp_path / 'web'
     (folder / 'runtime').mkdir(parents=True)
     (folder / 'index.html').write_text('page')

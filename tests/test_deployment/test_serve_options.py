@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Options of export for the ways of the web app to a phone."""
+"""Options to bring the web app to a phone."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""List of the web app: photos, marks, export and storage, in a browser."""
+"""Photos, marks and exports in the web app, in a browser."""
 
 import json
 import re
@@ -72,7 +72,7 @@ def read_list(page, tmp_path):
 
 
 def write_other(archive, path):
-    """Write the archive as if it were from the app of another model."""
+    """Write the archive as if another model had exported it."""
     with ZipFile(archive) as source, ZipFile(path, 'w') as target:
         for name in source.namelist():
             content = source.read(name)
@@ -173,7 +173,7 @@ def test_corrections_reach_the_next_model_and_its_app(chromium, tmp_path):
         drive.identify(page, new)
         expect(card.first.locator('h3')).to_contain_text('amber')
         expect(card).to_have_count(2)
-        # scores of the earlier model cannot be combined with new ones
+        # earlier scores cannot be combined with new ones
         assert card.last.get_by_label('Add another photo').count() == 0
 
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Ways of the web app to a phone: served over https, and one file."""
+"""Bring the web app to a phone: over https, or as one file."""
 
 import cv2
 import numpy as np

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""App of a model on a phone, from the form."""
+"""Open the app on a phone, from the form."""
 
 import ssl
 from pathlib import Path
@@ -17,7 +17,7 @@ pytest.importorskip('segno')
 
 @pytest.fixture
 def exports(tmp_path, monkeypatch):
-    """Calls of the export, which writes the name of the model."""
+    """Names of exported models."""
     exports = []
 
     def run_task(task, settings):
