@@ -87,23 +87,31 @@ def add_labeled_photos(
     labels: Mapping[str, str],
     source: Path,
     device: str | None = None,
+    force: bool = True,
 ) -> None:
-    """Add photos of existing classes to a model, and refit its classifier.
+    """Add photos of several classes to a model, and refit its classifier.
 
     Args:
         files (FitFolder): Model folder.
         labels (Mapping[str, str]): Class by path.
         source (Path): Table or folder with the labels, for messages.
         device (str, optional): Device. Defaults to None: a GPU if available.
+        force (bool): Whether to change the model although a new class
+            resembles another one, or the accuracy falls below its interval.
+            Defaults to True.
 
     Raises:
+        ConfirmationError: If the change needs ``force``. The model does not
+            change.
         Error: If the model is damaged, or has a photo in another class.
     """
     digests = {path: compute_sha256(path) for path in labels}
     with find_log() as log, files.locked():
         previous = read_undamaged(files)
         new = NewPhotos(source, {**labels}, digests)
-        _add(files, previous, new, log, True, device)
+        for name in () if force else new.classes:
+            check_name(name, previous.photos.classes)
+        _add(files, previous, new, log, force, device)
 
 
 def _add(

@@ -12,7 +12,7 @@ from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.answers import SURE, prepare_answers
 from mmclca.apis.inferencer import PREDICTION
 
-from .adding import add_photos
+from .adding import add_labeled_photos, add_photos
 from .fit_folder import FitFolder
 from .relabeling import move_photos, remove_class, rename_class
 from .undoing import undo_change
@@ -135,6 +135,29 @@ class FittedModel:
         """
         folder = Path(os.path.abspath(os.path.expanduser(photos)))
         add_photos(self._files, folder, name, force, self._device)
+        self._read()
+
+    def add_photos(
+        self,
+        labels: Mapping[str, str],
+        source: str | PathLike,
+        force: bool = False,
+    ) -> None:
+        """Add photos of several classes, as :meth:`add_class`.
+
+        Args:
+            labels (Mapping[str, str]): Class by path; new classes are added.
+            source (str | Path): Their folder or table, for messages.
+            force (bool): See :meth:`add_class`. Defaults to False.
+
+        Raises:
+            ConfirmationError: If a change needs ``force``. The model does not
+                change.
+            Error: If a photo is in the model as another class. The model does
+                not change.
+        """
+        place = Path(os.path.abspath(os.path.expanduser(source)))
+        add_labeled_photos(self._files, labels, place, self._device, force)
         self._read()
 
     def remove_class(self, name: str, force: bool = False) -> None:

@@ -234,8 +234,8 @@ class FitOptions:
     )
     groups: str | None = option(
         None,
-        'photos kept in one fold, e.g. per plant: regex for paths, or table '
-        'column',
+        'photos kept in one fold, e.g. per plant: regex for paths, table '
+        'column, day, or folder (inside those of the classes)',
         check_text,
         metavar='REGEX',
         is_recorded=True,

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 
 from mmclca.benchmark.timing import find_runtime
 from mmclca.datasets.levels import coarse_labels, read_level
-from mmclca.datasets.photos import check_photos, read_photos
+from mmclca.datasets.photos import (
+    CAPTURE_KINDS,
+    check_photos,
+    group_by_capture,
+    read_photos,
+)
 
 from . import console_text
 from .choice import choose_plan
@@ -68,6 +73,10 @@ def fit(
             table = str(settings.coarse)
             coarse_labels(images.classes, coarse_classes, table)
         checked = check_photos(images)
+        kind = settings.groups
+        if kind in CAPTURE_KINDS and checked.photos.groups is None:
+            grouped = group_by_capture(checked.photos, kind)
+            checked = replace(checked, photos=grouped)
         if not settings.overwrite:
             files.check_available()
         with files.locked():

@@ -106,7 +106,7 @@ def find_validity(record: FitRecord) -> Validity:
     """Return for which photos the accuracy of a record holds."""
     if record.test:
         return 'test'
-    if record.is_across_days:
+    if record.is_across_days or record.call.options.groups == 'day':
         return 'days'
     return 'groups' if record.is_grouped else 'sessions'
 

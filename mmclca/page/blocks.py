@@ -7,6 +7,8 @@ import gradio as gr
 
 from .accuracy import AccuracyTab
 from .accuracy_layout import AccuracyComponents, build_accuracy
+from .batch import BatchTab
+from .batch_layout import BatchComponents, build_batch
 from .explore import build_explore
 from .form import FitForm
 from .form_layout import FormComponents, build_form
@@ -23,14 +25,15 @@ PRIVACY = (
     'two hours.'
 )
 # as many columns as fit, also on a phone; all similar photos; notes as dark as
-# titles; columns of the log are aligned
+# titles; columns of the log are aligned; the paths of form.js are hidden
 CSS = (
     '.grid-container { grid-template-columns: '
     'repeat(auto-fill, minmax(130px, 1fr)) !important } '
     '#similar .grid-wrap { min-height: 0; max-height: none } '
     '.gradio-container { --block-info-text-color: '
     'var(--block-title-text-color) } '
-    '#log textarea { font-family: var(--font-mono) }'
+    '#log textarea { font-family: var(--font-mono) } '
+    '.paths { display: none !important }'
 )
 
 
@@ -86,16 +89,20 @@ class ModelTabs:
         identify_tab (IdentifyTab): Handlers of the first tab.
         photo (PhotoComponents): Components of the first tab.
         about (gr.Textbox): Name, classes and accuracy of the model.
-        accuracy (AccuracyComponents): Components of the second tab.
-        test (gr.Tab): Second tab, for model folders.
-        survey (SurveyComponents): Components of the third tab.
-        survey_tab (gr.Tab): Third tab, for model folders.
+        batch (BatchComponents): Components of the second tab.
+        many (gr.Tab): Second tab, for model folders.
+        accuracy (AccuracyComponents): Components of the third tab.
+        test (gr.Tab): Third tab, for model folders.
+        survey (SurveyComponents): Components of the fourth tab.
+        survey_tab (gr.Tab): Fourth tab, for model folders.
         explore (gr.Tab): Last tab, for models with token reduction.
     """
 
     identify_tab: IdentifyTab
     photo: PhotoComponents
     about: gr.Textbox
+    batch: BatchComponents
+    many: gr.Tab
     accuracy: AccuracyComponents
     test: gr.Tab
     survey: SurveyComponents
@@ -108,9 +115,11 @@ class ModelTabs:
         return [
             *self.photo.outputs,
             self.photo.among,
+            *self.batch.outputs,
             *self.accuracy.outputs,
             *self.survey.outputs,
             self.about,
+            self.many,
             self.test,
             self.survey_tab,
             self.explore,
@@ -119,16 +128,19 @@ class ModelTabs:
     def show(self, version: ModelVersion | None) -> dict:
         """Return new values by component for another model."""
         model = self.identify_tab.find_model(version)
+        has_record = bool(model and model.files)
         return {
             **self.photo.clear(),
             **self.photo.show_classes(
                 model.inferencer.classes if model else []
             ),
+            **self.batch.clear(),
             **self.accuracy.clear(),
             **self.survey.clear(),
             self.about: model and model.about,
-            self.test: gr.Tab(visible=bool(model and model.files)),
-            self.survey_tab: gr.Tab(visible=bool(model and model.files)),
+            self.many: gr.Tab(visible=has_record),
+            self.test: gr.Tab(visible=has_record),
+            self.survey_tab: gr.Tab(visible=has_record),
             self.explore: gr.Tab(visible=bool(model and model.can_reduce)),
         }
 
@@ -139,6 +151,8 @@ def build_tabs(identify_tab: IdentifyTab, version: gr.State) -> ModelTabs:
         gr.Markdown(f'# {TITLE}\n{PRIVACY}')
         photo = build_identify(identify_tab, version)
         about = gr.Textbox(label='Model', interactive=False, elem_id='model')
+    with gr.Tab('Many photos', visible=False, id='batch') as many:
+        batch = build_batch(BatchTab(identify_tab), version)
     with gr.Tab('Test', visible=False, id='test') as test:
         accuracy = build_accuracy(AccuracyTab(identify_tab), version)
     with gr.Tab('Survey', visible=False, id='survey') as survey_tab:
@@ -149,6 +163,8 @@ def build_tabs(identify_tab: IdentifyTab, version: gr.State) -> ModelTabs:
         identify_tab=identify_tab,
         photo=photo,
         about=about,
+        batch=batch,
+        many=many,
         accuracy=accuracy,
         test=test,
         survey=survey,

@@ -22,6 +22,7 @@ from mmclca.utils.events import (
 from mmclca.utils.files import atomic_backend
 from mmclca.utils.quiet import silence_libraries
 
+from .model_changes import apply_change
 from .problems import describe_bug, describe_problem
 
 
@@ -64,7 +65,9 @@ def do_task(task: str, settings: dict) -> object:
         return TASKS[task](**settings)
 
 
-TASKS: dict[str, Callable] = dict(fit=fit_model, export=export_folder)
+TASKS: dict[str, Callable] = dict(
+    fit=fit_model, change=apply_change, export=export_folder
+)
 
 
 def main() -> int:

@@ -15,6 +15,12 @@ from mmclca.utils.files import replace_file
 from .models import KeptModel
 from .process import run_task
 
+REPORT_NOTE = '`{}` opens in any browser. You can send or print it.'
+MODEL_NOTE = (
+    '`{}` is the model, to keep or to give to others. Unpack it to open it '
+    'with this program on another computer.'
+)
+
 
 @dataclass(frozen=True)
 class Package:
@@ -54,10 +60,15 @@ class Downloads:
             if not archive.is_file():
                 shutil.copyfile(model.files.report, report)
                 replace_file(archive, model.write_zip)
-        files, notes = [report, archive], []
+        files = [report, archive]
+        notes = [
+            REPORT_NOTE.format(report.name),
+            MODEL_NOTE.format(archive.name),
+        ]
         for export_format in FORMATS.values():
             if download := export_format.download:
-                yield Package(files, f'Preparing the {download.title} ...')
+                waiting = f'Preparing the {download.title} ...'
+                yield Package(files, '\n\n'.join([*notes, waiting]))
                 file = self._export(model, export_format, folder)
                 note = download.note.format(file=file.name)
                 files = [*files, file]

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from mmclca.datasets.photos import CAPTURE_KINDS, read_photos
 from mmclca.errors import Error
+from mmclca.fitting.fine_tuning import explain_too_few
 
 from .downloads import Downloads, Package
 from .handlers import shown_problems
@@ -20,6 +22,7 @@ from .loaded_model import ModelVersion, load_version
 from .models import ModelStore
 from .names import name_upload
 from .phone import PhoneServer
+from .progress import FitProgress
 from .result import describe_result
 from .uploads import read_paths, resolve_upload
 
@@ -41,6 +44,10 @@ class FormView:
     Args:
         name (str | None): Name of the model.
         names (list[str]): Names of all models.
+        classes (list[str]): Classes of a trained model.
+        can_undo (bool): Whether there is a previous model.
+        is_change (bool): Whether the work is a change of the model.
+        question (str): Why a change needs a confirmation; else empty.
         summary (str): Photos per class, and problems; empty without photos.
         is_running (bool): Whether the model is in training.
         is_ready (bool): Whether the model can be used.
@@ -55,6 +62,10 @@ class FormView:
 
     name: str | None
     names: list[str]
+    classes: list[str]
+    can_undo: bool
+    is_change: bool
+    question: str
     summary: str
     is_running: bool
     is_ready: bool
@@ -104,18 +115,30 @@ class FitForm:
             file.unlink(missing_ok=True)
         return self.show(name)
 
-    def fit(self, name: str) -> FormView:
-        """Start or resume a training."""
+    def fit(self, name: str, groups: str | None = None) -> FormView:
+        """Start or resume a training.
+
+        ``groups`` is the property of photos that are kept together; None for
+        each photo alone.
+        """
         with shown_problems():
             model = self.store.find(name)
             name = model.name
+            if groups not in (None, '', *CAPTURE_KINDS):  # a forged request
+                raise Error('Please choose which photos belong together.')
             settings = dict(
                 photos=str(model.photos),
                 out=str(model.files.path),
                 name=name,
+                groups=groups or None,
                 **self.settings,
             )
-            self.job.start(name, settings, after=model.end_training)
+            self.job.start(
+                name,
+                settings,
+                progress=estimate_training(model.photos),
+                after=model.end_training,
+            )
         return self.show(name)
 
     def stop(self, name: str) -> FormView:
@@ -132,7 +155,8 @@ class FitForm:
         """Show a model, which may not exist."""
         job = self.job if name == self.job.name else Job()
         is_running, summary, result, report = job.is_running, '', '', ''
-        is_ready = is_finished = False
+        is_ready = is_finished = can_undo = False
+        classes: list[str] = []
         version = None
         with shown_problems():
             model = self.store.find(name) if name else None
@@ -142,11 +166,17 @@ class FitForm:
                 is_finished = is_ready and model.is_finished
             if model and is_ready and not is_running:
                 load_version(model.version)
-                result = describe_result(model.read_record())
+                record = model.read_record()
+                result = describe_result(record)
+                classes, can_undo = record.photos.classes, model.can_undo
                 version, report = model.version, model.frame_report()
         return FormView(
             name=name,
             names=self.store.names(),
+            classes=classes,
+            can_undo=can_undo,
+            is_change=job.is_change,
+            question=job.question,
             summary=summary,
             is_running=is_running,
             is_ready=is_ready,
@@ -176,9 +206,17 @@ class FitForm:
         return ''
 
 
+def estimate_training(photos: Path) -> FitProgress:
+    """Return the progress before a training, with its expected parts."""
+    images = read_photos(photos)
+    return FitProgress(len(images), not explain_too_few(images))
+
+
 def describe_state(job: Job, is_ready: bool, is_finished: bool) -> str:
     """Describe the state of a training, and what the user can do."""
     state = job.describe()
+    if job.is_change:
+        return state
     if is_finished and not (job.is_running or job.has_failed):
         return 'Done.'
     if is_ready and job.is_running:

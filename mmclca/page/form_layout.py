@@ -12,6 +12,8 @@ from gradio.components import Component
 from .downloads import Package
 from .folder_input import FolderInput, create_folder_input
 from .form import FitForm, FormView
+from .growth import Growth
+from .growth_layout import GrowthComponents, bind_growth, create_growth
 from .handlers import bind
 from .limits import LIMITS
 
@@ -22,6 +24,11 @@ INTRODUCTION = (
     f'{LIMITS} Photos stay on the computer that runs this page. Photos you '
     ' train on are kept in `{}`.'
 )
+GROUPS = [
+    ('None: each photo alone', ''),
+    ('Photos of one day', 'day'),
+    ('Photos in one folder, inside that of the class', 'folder'),
+]
 # new values by component; other components keep theirs
 Update = dict[Component, Any]
 
@@ -43,6 +50,8 @@ class FormComponents:
     attempt: gr.Button
     pack: gr.Button
     phone: gr.Button
+    growth: GrowthComponents
+    groups: gr.Dropdown
     start: gr.Button
     cancel: gr.Button
     use: gr.Button
@@ -66,6 +75,7 @@ class FormComponents:
             self.state,
             self.result,
             self.after,
+            self.groups,
             self.start,
             self.cancel,
             self.use,
@@ -75,6 +85,7 @@ class FormComponents:
             self.log,
             self.timer,
             self.version,
+            *self.growth.outputs,
         ]
 
     def show(self, view: FormView) -> Update:
@@ -95,6 +106,7 @@ class FormComponents:
             self.packed: gr.Column(visible=False),
             self.code: '',
             self.report: view.report,
+            **self.growth.show(view),
         }
         if view.version:
             update[self.version] = view.version
@@ -103,16 +115,23 @@ class FormComponents:
     def show_progress(self, view: FormView) -> Update:
         """Return the values for a running training."""
         is_idle = not (view.is_running or view.is_finished)
+        is_training_ready = (
+            view.is_running and view.is_ready and not view.is_change
+        )
         return {
             self.start: gr.Button(
                 'Resume training' if view.is_ready else 'Train',
                 visible=bool(view.summary) and is_idle,
                 variant='secondary' if view.is_ready else 'primary',
             ),
-            self.cancel: gr.Button(
-                visible=view.is_running and not view.is_ready
+            self.groups: gr.Dropdown(
+                visible=bool(view.summary) and is_idle and not view.is_ready
             ),
-            self.use: gr.Button(visible=view.is_running and view.is_ready),
+            self.cancel: gr.Button(
+                visible=view.is_running and not is_training_ready
+            ),
+            self.use: gr.Button(visible=is_training_ready),
+            **self.growth.show_running(view.is_running, view),
             self.state: view.state,
             self.log: _show_filled(view.log),
         }
@@ -157,7 +176,8 @@ def build_form(form: FitForm, version: gr.State) -> FormComponents:
     for source in parts.upload.sources:
         bind_form(source.upload, form.add, source, paths, parts.name)
     bind_form(parts.name.input, form.show, parts.name)
-    bind_form(parts.start.click, form.fit, parts.name)
+    bind_form(parts.start.click, form.fit, parts.name, parts.groups)
+    bind_growth(parts.growth, Growth(form), parts.name, bind_form)
     for stop in (parts.cancel, parts.use):
         bind_form(stop.click, form.stop, parts.name)
     packed = [parts.packed, parts.files, parts.note]
@@ -201,6 +221,15 @@ def _create_components(out: Path, version: gr.State) -> FormComponents:
         attempt = gr.Button('Try photos', variant='primary', elem_id='try')
         pack = gr.Button('Prepare downloads', elem_id='pack')
         phone = gr.Button('Open on my phone', elem_id='phone')
+    growth = create_growth()
+    groups = gr.Dropdown(
+        GROUPS,
+        value='',
+        label='Which photos belong together?',
+        info='They are never both in training and test.',
+        visible=False,
+        elem_id='groups',
+    )
     start = gr.Button('Train', elem_id='fit', visible=False)
     with gr.Row():
         cancel = gr.Button('Cancel', elem_id='cancel', visible=False)
@@ -228,6 +257,8 @@ def _create_components(out: Path, version: gr.State) -> FormComponents:
         attempt=attempt,
         pack=pack,
         phone=phone,
+        growth=growth,
+        groups=groups,
         start=start,
         cancel=cancel,
         use=use,

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The training on a page, in its own process."""
+"""Train or change a model in its own process."""
 
 from collections.abc import Callable
 from html import escape
@@ -12,19 +12,24 @@ from .process import ChildProcess
 from .progress import FitProgress
 
 STOPPED = 'Stopped. The training can be resumed.'
+UNCHANGED = 'Stopped. The model can be used.'
+# labels of lines that describe a change
+CHANGED = ('Classes', 'Changed', 'Removed', 'Renamed', 'Restored', 'Accuracy')
 
 
 class Job:
-    """The training of a page; a second one is refused until it ends.
+    """The work on a model; other work is refused until it ends.
 
     Attributes:
-        name (str): Name of the model.
-        lines (list[str]): Output of ``fit``.
+        name (str): Model.
+        task (str): Key in ``TASKS`` in :mod:`.child`.
+        lines (list[str]): Output of the process.
     """
 
     def __init__(self) -> None:
-        self.name = ''
+        self.name, self.task = '', 'fit'
         self.lines: list[str] = []
+        self._settings: dict = {}
         self._progress = FitProgress()
         self._process: ChildProcess | None = None
         self._lock, self._reader, self._waiting = Lock(), Thread(), ''
@@ -36,6 +41,30 @@ class Job:
         return self._reader.is_alive()
 
     @property
+    def is_change(self) -> bool:
+        """Whether a trained model is changed."""
+        return self.task != 'fit'
+
+    @property
+    def question(self) -> str:
+        """Why an ended change needs a confirmation; else empty."""
+        process = self._process
+        if process is None or self.is_running or not self.is_change:
+            return ''
+        return str(process.content or '')
+
+    def confirm(self) -> None:
+        """Repeat a change that needs a confirmation, and do it."""
+        if self.question:
+            settings = self._settings | dict(force=True)
+            self.start(self.name, settings, self.task)
+
+    def dismiss(self) -> None:
+        """Forget an ended change that needs a confirmation."""
+        if self.question:
+            self._process = None
+
+    @property
     def has_failed(self) -> bool:
         """Whether the process has ended with an error."""
         return bool(self._process and self._process.failure)
@@ -44,11 +73,20 @@ class Job:
         self,
         name: str,
         settings: dict,
+        task: str = 'fit',
+        progress: FitProgress | None = None,
         after: Callable[[], None] | None = None,
     ) -> None:
-        """Start ``fit`` with settings; raise ``Error`` if it runs.
+        """Start a task; raise ``Error`` while another one runs.
 
-        ``after`` is called if the user stops it.
+        Args:
+            name (str): Model.
+            settings (dict): Arguments for the task.
+            task (str): Key in ``TASKS`` in :mod:`.child`. Defaults to 'fit'.
+            progress (FitProgress, optional): Expected times. Defaults to
+                None: as for few photos.
+            after (Callable, optional): Called if the user stops it. Defaults
+                to None.
         """
         with self._lock:
             if self.is_running:
@@ -56,9 +94,10 @@ class Job:
                     f'{self.name} is still training. Please wait until it '
                     'ends, or cancel it.'
                 )
-            self.name, self.lines, self._progress = name, [], FitProgress()
-            self._waiting, self._after = '', after
-            self._process = ChildProcess('fit', settings)
+            self.name, self.lines, self.task = name, [], task
+            self._progress = progress or FitProgress()
+            self._settings, self._waiting, self._after = settings, '', after
+            self._process = ChildProcess(task, settings)
             self._reader = Thread(
                 target=self._read, args=(self._process,), daemon=True
             )
@@ -98,5 +137,15 @@ class Job:
             return self._waiting or self._progress.describe()
         if failure := self._process.failure:
             # the content of a tag is not read as Markdown, such as a link
-            return f'<div>Training failed: {escape(failure)}</div>'
-        return STOPPED if self._process.was_stopped else 'Done.'
+            work = 'The change' if self.is_change else 'Training'
+            return f'<div>{work} failed: {escape(failure)}</div>'
+        if self._process.was_stopped:
+            return UNCHANGED if self.is_change else STOPPED
+        if self.question:
+            return ''
+        return self._describe_change() if self.is_change else 'Done.'
+
+    def _describe_change(self) -> str:
+        """List what a change has done, in HTML."""
+        lines = [x for x in self.lines if x.startswith((*CHANGED, 'Warning'))]
+        return ''.join(f'<div>{escape(line)}</div>' for line in lines)

@@ -43,10 +43,12 @@ class ModelVersion(NamedTuple):
     Args:
         folder (Path): Folder with the model folder ``model``.
         time (int): Time in nanoseconds.
+        name (str): Name of the model.
     """
 
     folder: Path
     time: int
+    name: str
 
 
 class SimilarPhoto(NamedTuple):
@@ -203,8 +205,7 @@ def open_model(
 @lru_cache(maxsize=4)
 def load_version(version: ModelVersion) -> LoadedModel:
     """Open a model of the page; repeated calls return the same one."""
-    folder = version.folder
-    return open_model(folder / 'model', name=folder.name)
+    return open_model(version.folder / 'model', name=version.name)
 
 
 def _list_training_photos(

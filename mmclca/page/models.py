@@ -1,13 +1,15 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Photos and models on the disk: one folder per model name."""
+"""Photos and models on the disk: one folder per model."""
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from zipfile import ZipFile
 
-from mmclca.checkpoints.gate.folders import is_below
+from mmclca.apis import find_images
+from mmclca.checkpoints.gate.folders import is_below, locked, remove_folder
 from mmclca.checkpoints.model_folder import FILES
 from mmclca.datasets.photos import check_photos, read_photos
 from mmclca.datasets.photos.spellings import normalize_name
@@ -15,13 +17,15 @@ from mmclca.errors import Error
 from mmclca.fitting.fit_folder import FitFolder
 from mmclca.fitting.record import FitRecord
 from mmclca.fitting.report import write_report
+from mmclca.utils.files import replace_text
 
 from .loaded_model import ModelVersion
 from .names import MAX_LETTERS, safe_name
-from .uploads import store
+from .uploads import store, unpacked
 
 # hide advice for the command line in a report
 NO_TERMINAL = '<style>.terminal { display: none }</style>'
+NAME = 'name.txt'  # file with the name of a renamed model
 
 
 class KeptModel:
@@ -33,11 +37,14 @@ class KeptModel:
 
     def __init__(self, folder: Path):
         self.folder, self.photos = folder, folder / 'photos'
+        self.added = folder / 'added'  # photos added after the training
         self.files = FitFolder(folder / 'model')
 
     @property
     def name(self) -> str:
-        """Name for users."""
+        """Name for users; a renamed model keeps its folder."""
+        with suppress(FileNotFoundError, NotADirectoryError):
+            return (self.folder / NAME).read_text('utf-8')
         return self.folder.name
 
     @property
@@ -58,7 +65,62 @@ class KeptModel:
     @property
     def version(self) -> ModelVersion:
         """Key of the present model for :func:`.load_version`."""
-        return ModelVersion(self.folder, self.files.model.stat().st_mtime_ns)
+        time = self.files.model.stat().st_mtime_ns
+        return ModelVersion(self.folder, time, self.name)
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether there is a previous model."""
+        return self.files.previous.model.is_file()
+
+    def add_photos(
+        self, files: Sequence[Path], names: Sequence[str], label: str
+    ) -> dict[str, str]:
+        """Store uploaded photos next to the training photos.
+
+        Photos from refused and killed changes are removed before.
+
+        Args:
+            files (Sequence[Path]): Files of a folder, or one ZIP archive.
+            names (Sequence[str]): Paths of the files in their folder.
+            label (str): Class for all photos; empty if folders name it.
+
+        Returns:
+            dict[str, str]: Class by path.
+
+        Raises:
+            Error: As in :func:`.uploads.store`, or if a class is missing.
+        """
+        self.remove_unused_photos()
+        self.added.mkdir(exist_ok=True)
+        numbers = [int(x.name) for x in self.added.iterdir()]
+        target = self.added / str(max(numbers, default=0) + 1)
+        with unpacked(files, names, self.folder) as (top, _):
+            read_classes(top, label)
+            top.rename(target)
+        return read_classes(target, label)
+
+    def remove_unused_photos(self) -> None:
+        """Remove added photos that neither this nor the previous model has."""
+        used = {
+            photo.path
+            for files in (self.files, self.files.previous)
+            if files.table.is_file()
+            for photo in files.read_photos()
+        }
+        for folder in self.added.glob('*'):
+            if not any(str(path) in used for path in folder.rglob('*')):
+                remove_folder(folder)
+
+    def rename(self, name: str) -> None:
+        """Give the model another name, also in its report."""
+        with self.files.locked():
+            replace_text(self.folder / NAME, name)
+            if self.is_ready:
+                record = self.files.read_complete()
+                self.files.write(replace(record, name=name))
+        if self._has_report():
+            self._write_report()
 
     def read_record(self) -> FitRecord:
         """Read fit.json."""
@@ -67,9 +129,12 @@ class KeptModel:
     def complete_report(self) -> None:
         """Write the report of a stopped training, if it has a model."""
         if self.files.model.is_file() and not self._has_report():
-            used = {photo.path for photo in self.files.read_used_photos()}
-            photos = {path for path in used if is_below(path, self.photos)}
-            write_report(self.files.path, photos)
+            self._write_report()
+
+    def _write_report(self) -> None:
+        used = {photo.path for photo in self.files.read_used_photos()}
+        photos = {path for path in used if is_below(path, self.folder)}
+        write_report(self.files.path, photos)
 
     def end_training(self) -> None:
         """Write a missing report; without it, the model can be used, too."""
@@ -110,17 +175,32 @@ class ModelStore:
         self.folder = folder
         self._summaries: dict[Path, str] = {}
 
-    def names(self) -> list[str]:
+    def list_models(self) -> list[KeptModel]:
         """List the models with photos."""
-        paths = self.folder.glob('*/photos')
-        return sorted(path.parent.name for path in paths)
+        folders = [path.parent for path in self.folder.glob('*/photos')]
+        # those being deleted are hidden
+        return [KeptModel(x) for x in folders if not x.name.startswith('.')]
+
+    def names(self) -> list[str]:
+        """List the model names."""
+        return sorted(model.name for model in self.list_models())
 
     def find(self, name: str) -> KeptModel:
         """Return a model, which may not exist; refuse an unsafe name."""
         if not isinstance(name, str):  # of a forged request
             raise Error('The name of the model is missing. Please type it.')
-        if name in self.names():
-            return KeptModel(self.folder / name)
+        for model in self.list_models():
+            if model.name == name:
+                return model
+        folder = self.folder / self.check_name(name)
+        number = 2
+        while (folder / NAME).is_file():  # a renamed model
+            folder = folder.with_name(f'{name} {number}')
+            number += 1
+        return KeptModel(folder)
+
+    def check_name(self, name: str) -> str:
+        """Return a normalized name; refuse an unsafe one."""
         folder = self.folder / safe_name(name)
         is_safe = folder.name == normalize_name(name)
         if not (is_safe and is_below(folder, self.folder)):
@@ -129,10 +209,31 @@ class ModelStore:
                 f'{MAX_LETTERS} letters, digits or spaces, without '
                 '/ \\ < > : " | ? * and without a dot or hyphen at the start.'
             )
-        return KeptModel(folder)
+        return folder.name
+
+    def rename(self, model: KeptModel, name: str) -> None:
+        """Rename a model; refuse a name in use."""
+        name = self.check_name(name)
+        if name in self.names() or (self.folder / name).exists():
+            raise Error(f'There already is a model {name}.')
+        model.rename(name)
+
+    def delete(self, model: KeptModel) -> None:
+        """Delete a model with its photos."""
+        with locked(model.folder, 'page'), model.files.locked():
+            pass  # no command uses it
+        hidden = model.folder.with_name(f'.deleted {model.folder.name}')
+        remove_folder(hidden)  # left by a killed page
+        model.folder.rename(hidden)
+        self._summaries.pop(model.folder, None)
+        remove_folder(hidden)
 
     def summarize(self, model: KeptModel) -> str:
         """Return the number of photos per class, and the problems."""
+        if model.is_ready:  # classes may have changed since the training
+            photos = model.read_record().photos
+            problems = [problem.describe() for problem in photos.problems]
+            return list_counts(photos.counts, problems)
         if model.folder not in self._summaries:
             self._summaries[model.folder] = summarize_photos(model.photos)
         return self._summaries[model.folder]
@@ -149,8 +250,41 @@ class ModelStore:
 def summarize_photos(folder: Path) -> str:
     """Return the number of photos per class in a folder, and the problems."""
     checked = check_photos(read_photos(folder))
-    counts = checked.photos.counts()
-    lines = [problem.describe() for problem in checked.list_problems()]
+    problems = [problem.describe() for problem in checked.list_problems()]
+    return list_counts(checked.photos.counts(), problems)
+
+
+def list_counts(counts: dict[str, int], problems: Sequence[str]) -> str:
+    """Return problems and the photos per class, one per line."""
+    lines = [*problems]
     lines.append(f'{sum(counts.values())} photos, {len(counts)} classes')
     lines += [f'{name}: {number}' for name, number in counts.items()]
     return '\n'.join(lines)
+
+
+def read_classes(folder: Path, label: str) -> dict[str, str]:
+    """Return classes by path for the photos in a folder.
+
+    Args:
+        folder (Path): Photos, in folders named as the classes.
+        label (str): Class for all photos; empty if folders name it.
+
+    Raises:
+        Error: If photos or a class are missing.
+    """
+    paths = find_images([folder])
+    if not paths:
+        raise Error(f'There is no photo in {folder.name}.')
+    if label:
+        return dict.fromkeys(map(str, paths), label)
+    classes = {}
+    for path in paths:
+        name, *inner = Path(path).relative_to(folder).parts
+        if not inner:
+            raise Error(
+                f'{name} is in no folder of a class. Please type the class '
+                'of the photos first, or put them into a folder named as '
+                'the class.'
+            )
+        classes[str(path)] = normalize_name(name) or name
+    return classes

@@ -20,7 +20,7 @@ KILLED = 9
 
 
 def files_of(folder):
-    """Content of the model files, without the report, which has a date."""
+    """Model files without the report, which has a date."""
     return {
         name: (folder / name).read_bytes()
         for name in FILES
@@ -34,7 +34,7 @@ def labels_of(folder):
 
 
 def check_consistent(model):
-    """All files of a model name the same classes and photos."""
+    """All model files name the same classes and photos."""
     classes, folder = model.classes, model.folder
     for name in ('model.pth', 'probe.pth'):
         meta = open_checkpoint(str(folder / name)).meta['dataset_meta']

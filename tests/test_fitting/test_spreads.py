@@ -132,6 +132,20 @@ def test_fit_tests_other_days_and_names_classes_of_one_day(dated, tmp_path):
 
 
 @pytest.mark.slow
+def test_fit_keeps_photos_of_a_day_together(dated, tmp_path):
+    photos, options = dated
+    model = mmclca.fit(photos, tmp_path / 'model', groups='day', **options)
+    assert model.accuracy is not None
+    record = FitRecord.from_json(json.loads(json.dumps(model.facts)))
+    assert record.photos.groups.number == 3
+    assert 'other days' in describe_record(record).validity.lines[0]
+    rows = read_rows(tmp_path / 'model/photographs.csv')
+    assert {row['group'] for row in rows} == {
+        f'2023-07-{day}' for day in (14, 15, 16)
+    }
+
+
+@pytest.mark.slow
 def test_add_class_keeps_the_accuracy_across_days(dated, tmp_path, capsys):
     photos, options = dated
     model = mmclca.fit(photos, tmp_path / 'model', **options)

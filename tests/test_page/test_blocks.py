@@ -143,7 +143,8 @@ def test_costs_of_a_method_are_shown_with_three_digits(tab):
 
 
 def test_tabs_use_the_model_that_their_visitor_chose(tab, tmp_path):
-    versions = [ModelVersion(tmp_path / name, 0) for name in ('sit', 'resmlp')]
+    names = 'sit', 'resmlp'
+    versions = [ModelVersion(tmp_path / name, 0, name) for name in names]
     for version, options in zip(versions, (SIT, RESMLP), strict=True):
         folder = version.folder / 'model'
         folder.mkdir(parents=True)

@@ -25,6 +25,7 @@ import gradio as gr
 from mmclca.fitting.fit_folder import FitFolder
 from mmclca.fitting.record import FitRecord
 from mmclca.page import child, downloads, form, handlers, job, process, uploads
+from mmclca.page import progress as page_progress
 from mmclca.page.form_layout import build_form
 from mmclca.page.identify import IdentifyTab
 from mmclca.page.progress import FitProgress
@@ -42,7 +43,7 @@ ENDLESS = (
     'connect_to_parent().send(LineEvent("a line"))\n'
     'from mmclca.utils.messages import track\n'
     'print("of a library", flush=True)\n'
-    'for step in track(range(1000), "A step"): time.sleep(0.05)'
+    'for step in track(range(1000), "Features"): time.sleep(0.05)'
 )
 
 
@@ -239,7 +240,7 @@ def test_job_reports_progress_and_refuses_a_second_one(endless):
     end = time.monotonic() + 30
     while 'left' not in endless.describe() and time.monotonic() < end:
         time.sleep(0.1)
-    assert 'A step' in endless.describe()
+    assert 'Features' in endless.describe()
     assert endless.lines == ['a line']
     with pytest.raises(ValueError, match='leaves is still training'):
         endless.start('others', {})
@@ -417,20 +418,69 @@ def test_form_refuses_to_pack_a_model_that_is_not_trained(
 
 def test_progress_never_goes_back_over_all_steps():
     progress, shares = FitProgress(), []
-    for step in ('Checking the photos', 'Training a first model'):
-        progress.update(StepEvent(step))
-        for share in (0.1, 0.9, 0.3):
-            progress.update(ProgressEvent('a <part>', share, 130))
-            shares.append(progress.share)
-    progress.update(StepEvent('Fine-tuning'))
-    shares.append(progress.share)
-    assert shares == sorted(shares) and shares[-1] == 0.5
-    assert 'Step 3 of 4: Fine-tuning' in progress.describe()
+    events = [
+        StepEvent('Checking the photos'),
+        StepEvent('Training a first model'),
+        *(ProgressEvent('Features', x, 130) for x in (0.1, 0.9, 0.3)),
+        ProgressEvent('a <part>', 0.5, 130),
+        ProgressEvent('Cross-validation', 0.5, 1),
+    ]
+    for event in events:
+        progress.update(event)
+        shares.append(progress.share)
+    assert shares == sorted(shares) and 0 < shares[1] < shares[2] < 1
+    assert 'Step 2 of 4: Training' in progress.describe()
     progress.update(ProgressEvent('a <part>', 0.5, 130))
-    assert '(a &lt;part&gt;), about 2 minutes left' in progress.describe()
-    progress.update(ProgressEvent('Fine-tuning', 0.6, 20))
-    assert '(' not in progress.describe()
-    assert 'less than a minute' in progress.describe()
+    assert '(a &lt;part&gt;)' in progress.describe()
+    progress.update(StepEvent('Measuring the latency'))
+    assert '(' not in progress.describe() and 0.5 < progress.share < 1
+
+
+@pytest.mark.parametrize(
+    'minutes, words', [(10, 'about 10 minutes left'), (0.2, 'less than a')]
+)
+def test_progress_tells_the_time_left_for_all_steps(
+    monkeypatch, minutes, words
+):
+    clock = iter([0.0])
+    now = [0.0]
+    monkeypatch.setattr(
+        page_progress.time, 'monotonic', lambda: next(clock, now[0])
+    )
+    progress = FitProgress()
+    assert 'left' not in progress.describe()
+    progress.update(ProgressEvent('Features', 0.5, 1))
+    now[0] = 60 * minutes * progress.share / (1 - progress.share)
+    assert words in progress.describe()
+
+
+def test_progress_counts_both_fine_tunings():
+    progress = FitProgress(photos=500, fine_tunes=True)
+    progress.update(StepEvent('Fine-tuning'))
+    shares = []
+    for title in ('Fine-tuning for the test', 'Fine-tuning on all photos'):
+        for share in (0.0, 0.5, 1.0):
+            progress.update(ProgressEvent(title, share, 1))
+            shares.append(progress.share)
+    assert shares == sorted(shares)
+    assert shares[1] > shares[0] and shares[4] > shares[3] >= shares[2]
+
+
+def test_change_that_needs_a_confirmation_is_repeated(endless, monkeypatch):
+    script = (
+        'import json, sys; from mmclca.utils.events import *\n'
+        'force = json.loads(sys.argv[2])["force"]\n'
+        'content = "" if force else "the accuracy would fall"\n'
+        'connect_to_parent().send(ResultEvent(content))'
+    )
+    monkeypatch.setattr(process, 'COMMAND', [sys.executable, '-c', script])
+    for answer in (endless.dismiss, endless.confirm):
+        endless.start('leaves', dict(force=False), 'change')
+        endless._reader.join(30)
+        assert endless.question == 'the accuracy would fall'
+        answer()
+        endless._reader.join(30)
+        assert not endless.question and not endless.has_failed
 
 
 def test_handler_shows_a_bug_with_its_traceback_in_the_log(capsys):

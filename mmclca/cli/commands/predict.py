@@ -31,7 +31,6 @@ from ..listing import Listing
 LISTING = Listing('fit and use', 'classify new photos', 'inference')
 
 SHOWN = 0.001  # minimum score to print a further class
-UNSURE = 0.6  # lower scores: more than 4 in 10 predictions are wrong
 
 
 @dataclass(frozen=True)
@@ -227,21 +226,6 @@ def advise_test(args, classes):
         )
 
 
-def summarize(results, out):
-    """Count classified, unknown, uncertain and unreadable photos or plants."""
-    read = [result for result in results if 'error' not in result]
-    noun = 'plants' if any('plant' in x for x in results) else 'photos'
-    counts = [f'Classified {len(read)} of {len(results)} {noun}']
-    if any(result['known'] is not None for result in read):
-        unknown = sum(result['known'] is False for result in read)
-        counts.append(f'{unknown} flagged as unknown')
-    if unsure := sum(result['pred_score'] < UNSURE for result in read):
-        counts.append(f'{unsure} with a score below {UNSURE:.0%}')
-    if unreadable := len(results) - len(read):
-        counts.append(f'{unreadable} unreadable')
-    return f'{"; ".join(counts)}.{f" Saved {out}" if out else ""}'
-
-
 def main(args):
     results = []
     with redirect_stdout(sys.stderr):
@@ -259,12 +243,15 @@ def main(args):
         rows = plants.combine_plants(args, results, job.plants, job.inferencer)
         write_results(args, classes, rows, threshold)
     from mmclca.apis.answers import summarize_sets
+    from mmclca.apis.result_counts import describe_counts
 
     unread = [result for result in results if 'error' in result]
     for result in unread:
         warn(f'{result["image"]} is unreadable: {result["error"]}')
     warn_of_photos(args, job.inferencer, results)
-    print_safe(summarize(rows, args.out), file=sys.stderr)
+    counts = describe_counts(rows, 'plants' if job.plants else 'photos')
+    saved = f' Saved {args.out}' if args.out else ''
+    print_safe(f'{counts}{saved}', file=sys.stderr)
     if args.sure:
         print_safe(summarize_sets(results, args.sure), file=sys.stderr)
     advise_test(args, classes)

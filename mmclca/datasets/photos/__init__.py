@@ -5,7 +5,7 @@ from .check import PhotoCheck, check_photos
 from .labeled_images import LabeledImages
 from .problems import Problem
 from .read import list_images, read_photos
-from .spreads import Spread, group_by_day
+from .spreads import CAPTURE_KINDS, Spread, group_by_capture, group_by_day
 
 __all__ = [
     'PhotoCheck',
@@ -13,6 +13,8 @@ __all__ = [
     'Problem',
     'Spread',
     'check_photos',
+    'CAPTURE_KINDS',
+    'group_by_capture',
     'group_by_day',
     'list_images',
     'read_photos',

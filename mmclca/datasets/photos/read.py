@@ -19,7 +19,7 @@ from .layout import Levels, find_levels
 from .lists import read_labels
 from .plants import match_names
 from .spellings import normalize_name
-from .spreads import separate_classes
+from .spreads import CAPTURE_KINDS, separate_classes
 from .table import read_table
 
 EXAMPLE = 'rose/IMG_1.jpg, tulip/IMG_2.jpg and so on'
@@ -43,8 +43,9 @@ def read_photos(
         groups (str, optional): Group of each photo, such as a plant: a table
             column, or a regular expression for the path below ``source``,
             whose first group (else the whole match) is used. Plants with
-            equal names in two classes, such as plant1, are two groups.
-            Defaults to None.
+            equal names in two classes, such as plant1, are two groups. With
+            'day' or 'folder', unless this is a column, photos have no group
+            yet, see :func:`group_by_capture`. Defaults to None.
 
     Returns:
         LabeledImages: Photos in at least two classes.
@@ -72,7 +73,8 @@ def read_photos(
         photos = read_folder(source)
     else:
         photos = read_table(Path(labels).absolute(), source, groups)
-    if groups is not None and photos.groups is None:
+    is_capture = groups in CAPTURE_KINDS  # known once photos are opened
+    if groups is not None and photos.groups is None and not is_capture:
         photos = group_photos(photos, source, groups)
     photos = separate_classes(photos)
     if photos.groups is not None and len({*photos.groups}) == 1:

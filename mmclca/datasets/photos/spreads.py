@@ -11,10 +11,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from mmclca.errors import Error
+
 from .captures import Capture
 from .labeled_images import LabeledImages
 
 Kind = Literal['day', 'camera', 'folder', 'group']
+CAPTURE_KINDS = ('day', 'folder')  # named groups, instead of an expression
+_ADVICE = dict(
+    day='name the files by date, or choose other groups',
+    folder='put the photos of each plant or place into a folder inside the '
+    'folder of its class',
+)
 MIN_KNOWN = 0.9  # share of photos with a day or camera, to compare classes
 # words in names of single plants and their parts, in some languages
 _PLANT = re.compile(
@@ -118,6 +126,33 @@ def find_spreads(photos: LabeledImages) -> list[Spread]:
 def group_by_day(photos: LabeledImages) -> list[str]:
     """Return the day of each photo; photos without one share a group."""
     return [photos.captures[path].day for path in photos.paths]
+
+
+def group_by_capture(photos: LabeledImages, kind: str) -> LabeledImages:
+    """Group photos by their day or by folders below those of the classes.
+
+    Args:
+        photos (LabeledImages): Photos with captures.
+        kind (str): 'day' or 'folder'.
+
+    Raises:
+        Error: If it is unknown for a photo, or the same for all.
+    """
+    values = []
+    for path in photos.paths:
+        capture = photos.captures.get(path, Capture())
+        values.append(capture.day if kind == 'day' else capture.folder)
+    if number := values.count(''):
+        raise Error(
+            f'groups={kind!r}: the {kind} of {number} of {len(values)} photos '
+            f'is unknown; {_ADVICE[kind]}'
+        )
+    if len({*values}) == 1:
+        raise Error(
+            f'groups={kind!r}: all photos have the {kind} {values[0]!r}; at '
+            'least two are needed'
+        )
+    return separate_classes(replace(photos, groups=values))
 
 
 def separate_classes(photos: LabeledImages) -> LabeledImages:

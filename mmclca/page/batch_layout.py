@@ -1,0 +1,85 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Components to classify many photos."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import gradio as gr
+
+from .batch import BatchTab, BatchView
+from .folder_input import FolderInput, create_folder_input
+from .handlers import bind_model
+from .limits import LIMITS
+from .loaded_model import ModelVersion
+
+INTRODUCTION = (
+    '# Classify many photos\n'
+    'Drop a folder or ZIP archive of photos, which need not be sorted. '
+    'You get a table with the class of each photo. '
+    f'{LIMITS} Photos are deleted after they are classified.'
+)
+TABLES = 'Tables with one row per photo'
+
+
+@dataclass(frozen=True)
+class BatchComponents:
+    """Components in their order on the page."""
+
+    photos: FolderInput
+    state: gr.Markdown
+    result: gr.Markdown
+    tables: gr.File
+
+    @property
+    def outputs(self) -> list:
+        """Components with values for a batch."""
+        return [self.photos.folder, self.state, self.tables, self.result]
+
+    def show(self, view: BatchView) -> dict:
+        """Return new values by component."""
+        tables = [str(path) for path in view.tables]
+        return {
+            self.photos.folder: None,  # ready for the next folder
+            self.state: view.state,
+            self.tables: gr.File(tables or None, visible=bool(tables)),
+            self.result: view.result,
+        }
+
+    def clear(self) -> dict:
+        """Return empty values, by component."""
+        return self.show(BatchView())
+
+
+def build_batch(tab: BatchTab, version: gr.State) -> BatchComponents:
+    """Create the components in the current tab, and bind their events.
+
+    ``version`` is the key for the chosen model.
+    """
+    gr.Markdown(INTRODUCTION)
+    parts = BatchComponents(
+        photos=create_folder_input('batch', 'batch_zip'),
+        state=gr.Markdown(elem_id='batch_state'),
+        tables=gr.File(
+            label=TABLES,
+            visible=False,
+            file_count='multiple',
+            elem_id='batch_tables',
+        ),
+        result=gr.Markdown(elem_id='batch_result'),
+    )
+
+    def classify(
+        upload: list | None, paths: str, chosen: ModelVersion | None
+    ) -> Iterator[dict]:
+        for view in tab.classify(upload, paths, chosen):
+            yield parts.show(view)
+
+    for source in parts.photos.sources:
+        bind_model(
+            source.upload,
+            classify,
+            [source, parts.photos.paths, version],
+            parts.outputs,
+            preprocess=False,  # Gradio would copy the files
+        )
+    return parts
