@@ -12,6 +12,7 @@ PAGES = [
     'frontier',
     'fresh_datasets',
     'reducers',
+    'alternatives',
     'baselines',
     'classifier_choice',
     'from_scratch',

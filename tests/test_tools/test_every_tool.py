@@ -145,6 +145,7 @@ ELSEWHERE = {
     ),
     'test_package/test_web_runtime.py': 'dev/fetch_web_runtime.py',
     'test_research/test_agreement_study.py': 'research/agreement.py',
+    'test_research/test_alternatives.py': 'research/alternatives_foreign.py',
     'test_research/test_pages.py': 'research/plot_sweep.py',
     'test_research/test_tables.py': 'research/benchmarks.py',
     'test_tools/test_export.py': 'deployment/infer_onnx.py',

@@ -7,6 +7,7 @@ Missing results are measured first if they need no training.
 from functools import cache
 from pathlib import Path
 
+import alternatives
 import classifier_choice
 import fresh_datasets
 import frontier
@@ -111,6 +112,7 @@ def write(template, out):
     templates.update(intervals=intervals.values, reducers=reducers.values)
     templates.update(fresh_datasets=fresh_datasets.values)
     templates.update(classifier_choice=classifier_choice.values)
+    templates.update(alternatives=alternatives.values)
     of_sweeps = dict(runs=runs, mean=mean, spread=spread)
     of_sweeps.update(by_seed=by_seed, before=before)
     page = template.name.removesuffix('.md.j2')
