@@ -12,6 +12,7 @@ PAGES = [
     'frontier',
     'fresh_datasets',
     'reducers',
+    'schedules',
     'alternatives',
     'baselines',
     'classifier_choice',

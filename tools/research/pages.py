@@ -15,6 +15,7 @@ import intervals
 import jinja2
 import pandas as pd
 import reducers
+import schedules
 import tables
 import trained
 import unknown_classes
@@ -111,6 +112,7 @@ def write(template, out):
     templates.update(fine_tuning=load_fine_tuning, paper=report.values)
     templates.update(intervals=intervals.values, reducers=reducers.values)
     templates.update(fresh_datasets=fresh_datasets.values)
+    templates.update(schedules=schedules.values)
     templates.update(classifier_choice=classifier_choice.values)
     templates.update(alternatives=alternatives.values)
     of_sweeps = dict(runs=runs, mean=mean, spread=spread)
