@@ -71,7 +71,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(self._start())
 
     def do_HEAD(self) -> None:
-        """Send what is said about a file."""
+        """Send the headers of a file."""
         self._start()
 
     def _start(self) -> bytes:

@@ -28,7 +28,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class ModelTitle:
-    """Name of a model, and what was measured.
+    """Name of a model, and measured figures.
 
     Args:
         name (str): Name.

@@ -113,7 +113,7 @@ class Stage:
         return 'not merged' + ' or dropped' * self.has(DROPPED)
 
     def has(self, kind: int) -> bool:
-        """Return whether a patch is of a kind, such as ``MERGED``."""
+        """Return whether any patch has a kind such as ``MERGED``."""
         return bool((kinds(self.weights) == kind).any())
 
     @property

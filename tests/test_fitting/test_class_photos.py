@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Training photo that shows a class."""
+"""One training photo per class."""
 
 import pytest
 

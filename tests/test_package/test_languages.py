@@ -24,7 +24,7 @@ def test_table_has_each_text_with_its_values(language):
 
 
 def list_forms(text):
-    """List the forms of a text, that for most numbers last."""
+    """List the forms of a text, the one for most numbers last."""
     return [text] if isinstance(text, str) else [*text.values()]
 
 

@@ -30,6 +30,7 @@ PACKAGES = (  # from the top
     'registry',
     'model_index',
     'utils',
+    'languages',
     'errors',
     'dependencies',
     'version',

@@ -37,7 +37,7 @@ def build(reducer=None):
 
 
 def skip(model):
-    """Return a copy that starts with the first reduction."""
+    """Return a copy from the first reduction on."""
     copied = shallow_copy(model)
     skip_early(copied.backbone)
     return copied

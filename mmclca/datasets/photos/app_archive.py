@@ -47,7 +47,7 @@ class AppFacts:
             classes (Collection[str]): Classes of the model.
 
         Raises:
-            Error: If fewer than half of the classes are those of the app.
+            Error: If the app knows fewer than half of the classes.
         """
         other = [name for name in self.classes if name not in classes]
         if 2 * len(other) > len(self.classes):

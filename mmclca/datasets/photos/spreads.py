@@ -129,7 +129,7 @@ def group_by_day(photos: LabeledImages) -> list[str]:
 
 
 def group_by_capture(photos: LabeledImages, kind: str) -> LabeledImages:
-    """Group photos by their day or by folders below those of the classes.
+    """Group photos by their day or by folders below the class folders.
 
     Args:
         photos (LabeledImages): Photos with captures.

@@ -69,7 +69,7 @@ function describeGuarantee({ limit, problem }) {
   return problem ? say('app.no_guarantee', { level: LEVEL, problem }) : '';
 }
 
-/* Return what sure, check and unknown mean, as measured by fit. */
+/* Explain sure, check and unknown with the figures of fit. */
 function describeTrust({ trust }) {
   const describe = (word) => {
     const { right, number } = trust[word];
