@@ -88,6 +88,13 @@ def test_untrained_methods_are_listed_but_never_chosen(rows):
     assert 'SiT' not in [x['row'].method for x in rows.choose(rows.usable)]
 
 
+def test_best_reducer_is_compared_with_the_full_network_at_its_cost(rows):
+    small = row([81, 80, 60], img_size=160, gmacs=0.6, difference=-5.0)
+    table = pd.concat([rows.table, pd.DataFrame([small])], ignore_index=True)
+    ((best, rival),) = report.Report(table).compare_best(0.5)
+    assert best.method == 'ATC' and rival.img_size == 160
+
+
 def test_missing_networks_are_counted_by_group(rows):
     missing = rows.count_missing()
     assert missing['full ViTs'] == 2 * len(report.GRID['img_sizes'])

@@ -15,7 +15,7 @@ from frozen import read_dataset
 from mmengine.logging import MMLogger
 from study.features import Extraction, find_crops, find_file
 from study.networks import GRID, list_networks
-from study.rows import KEYS, STUDY, identify, measure
+from study.rows import KEYS, STUDY, identify, list_wanted, measure
 from study.splits import find_difference
 from study.times import add_times, time_networks
 from tables import kept, read, select, write
@@ -63,10 +63,7 @@ def extract(network, names):
 
 def is_extracted(network, names):
     """Return whether the features for all datasets are stored."""
-    files = [find_file(network, name) for name in names]
-    if network.is_candidate:
-        files += [find_crops(network, name) for name in names]
-    return all(file.exists() for file in files)
+    return all(find_file(network, name).exists() for name in names)
 
 
 def main():
@@ -102,8 +99,7 @@ def measure_networks(networks, names, is_stored):
         if not is_stored:
             extract(network, names)
         if is_extracted(network, names):
-            wanted = [(identify(network), (network, names))]
-            table = kept(STUDY, measure, wanted)
+            table = kept(STUDY, measure, list_wanted(network, names))
     return table
 
 

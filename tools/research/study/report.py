@@ -72,7 +72,10 @@ class Report:
             if select(self.table, identify(x)).empty
         ]
         groups = dict.fromkeys(map(name_group, networks), 0)
-        return {x: missing.count(x) for x in groups}
+        keys = [identify(x) for x in networks if x.is_candidate]
+        is_missing = [select(self.fitted, key).empty for key in keys]
+        counts = {x: missing.count(x) for x in groups}
+        return counts | {'classifier of `fit`': sum(is_missing)}
 
     def list_methods(self, rate):
         """List the methods at a keep rate, the most accurate first.
@@ -109,6 +112,23 @@ class Report:
         rows = rows[(rows.method != NONE) & (rows.features == ALL)]
         rows = rows[rows.img_size == 224]
         return rows.loc[rows.difference.idxmax()]
+
+    def compare_best(self, rate):
+        """Yield the best reducer per ViT, and the best rival at its cost.
+
+        The rival is the same network on smaller photos or with fewer layers.
+        """
+        rows = self.usable[self.usable.features == ALL]
+        for network in VITS:
+            part = rows[rows.network == network]
+            is_full = part.method == NONE
+            reduced = part[~is_full & (part.keep_rate == rate)]
+            reduced = reduced[reduced.img_size == 224]
+            if reduced.empty:
+                continue
+            best = reduced.loc[reduced.difference.idxmax()]
+            rivals = select_affordable(part[is_full], best.gmacs)
+            yield best, rivals.loc[rivals.difference.idxmax()]
 
     def list_similarities(self, rate):
         """Return mean differences and similarities by method."""

@@ -12,7 +12,7 @@ from mmclca.utils.provenance import provenance
 
 from .accuracy import measure_accuracy, predict, predict_full
 from .early_layers import NUM_EARLY
-from .features import load_features
+from .features import find_crops, load_features
 from .networks import GRID, Network
 from .readings import ALL, AVERAGES, FIT, LAST, STRENGTHS, Reading
 
@@ -41,8 +41,6 @@ def list_readings(network):
     Only full networks have users' classifiers and fewer layers.
     """
     readings = [Reading(ALL), Reading(LAST)]
-    if network.is_candidate:
-        readings.append(Reading(ALL, FIT))
     is_large = network.img_size == find_full(network).img_size
     if network.is_candidate and is_large:
         readings += [Reading(count=x) for x in GRID['counts']]
@@ -57,7 +55,28 @@ def list_readings(network):
     return readings + [Reading(x, depth=depth) for x, depth in cut]
 
 
-def measure(network, names):
+def list_wanted(network, names):
+    """List rows that a network needs, as ``tables.kept`` expects.
+
+    Rows with the classifier in ``fit`` are measured apart, as they need
+    crops.
+    """
+    readings = {'ridge': list_readings(network)}
+    if network.is_candidate and has_crops(network, names):
+        readings[FIT] = [Reading(ALL, FIT)]
+    return [
+        (identify(network) | dict(classifier=x), (network, names, tuple(y)))
+        for x, y in readings.items()
+    ]
+
+
+def has_crops(network, names):
+    """Return whether the features for crops in all datasets are stored."""
+    networks = network, find_full(network)
+    return all(find_crops(x, y).exists() for x in networks for y in names)
+
+
+def measure(network, names, readings):
     """Yield one row per reading, without the columns from ``identify``."""
     shared = dict(
         license=GRID['licenses'][network.network],
@@ -65,7 +84,6 @@ def measure(network, names):
         commit=provenance()['commit'],
     )
     similarities = average_similarities(network, names)
-    readings = tuple(list_readings(network))
     scores = [compare(network, name, readings) for name in names]
     for number, reading in enumerate(readings):
         accuracies, fulls, agreements = np.array(
