@@ -197,6 +197,17 @@ def test_rows_of_stored_features_are_written_and_others_counted(
     pd.testing.assert_frame_equal(table, again)
 
 
+def test_features_are_not_extracted_again_if_a_network_has_its_rows():
+    network = networks.Network(VIT, 'ATC', 0.5)
+    row = dict(rows.identify(network), classifier='ridge')
+    table = pd.DataFrame([row])
+    assert few_tokens.lacks_rows(table, network)  # those of fit
+    table = pd.DataFrame([row, dict(row, classifier='fit')])
+    assert not few_tokens.lacks_rows(table, network)
+    other = networks.Network(VIT, 'ToMe', 0.5)
+    assert few_tokens.lacks_rows(table, other)
+
+
 def test_missing_weights_are_named_and_other_networks_continue(
     study, monkeypatch, capsys
 ):

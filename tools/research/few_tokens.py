@@ -15,7 +15,8 @@ from frozen import read_dataset
 from mmengine.logging import MMLogger
 from study.features import Extraction, find_crops, find_file
 from study.networks import GRID, list_networks
-from study.rows import KEYS, STUDY, identify, list_wanted, measure
+from study.readings import FIT
+from study.rows import KEYS, STUDY, find_full, identify, list_wanted, measure
 from study.splits import find_difference
 from study.times import add_times, time_networks
 from tables import kept, read, select, write
@@ -96,11 +97,19 @@ def measure_networks(networks, names, is_stored):
     """Return the table; measure missing networks."""
     table = read(STUDY)
     for network in networks:
-        if not is_stored:
+        is_needed = network == find_full(network)  # by other networks
+        if not is_stored and (is_needed or lacks_rows(table, network)):
             extract(network, names)
         if is_extracted(network, names):
             table = kept(STUDY, measure, list_wanted(network, names))
     return table
+
+
+def lacks_rows(table, network):
+    """Return whether a network lacks rows, with or without crops."""
+    classifiers = ['ridge', FIT] if network.is_candidate else ['ridge']
+    keys = [dict(identify(network), classifier=x) for x in classifiers]
+    return table.empty or any(select(table, x).empty for x in keys)
 
 
 def print_methods(table, methods):
