@@ -12,7 +12,7 @@ datasets = tuple(_names.split())
 # files of weights of networks with token reduction
 vits = ('vit_tiny_patch16_224.safetensors', 'deit_tiny_patch16_224.pth')
 # in the order in which they are computed
-keep_rates = (0.5, 0.25, 0.7, 0.1)
+rates = (0.5, 0.25, 0.7, 0.1)
 # of the full networks, other than 224
 img_sizes = (192, 160, 128, 96)
 # layers of the full networks, other than 12

@@ -122,7 +122,7 @@ def test_networks_are_listed_once_and_the_compared_ones_first():
     assert len({*listed}) == len({x.name for x in listed}) == len(listed)
     assert [x.method for x in listed[:2]] == ['', '']
     chosen = networks.list_networks(['ATC'])
-    assert len(chosen) == 2 + 2 * len(networks.GRID['keep_rates'])
+    assert len(chosen) == 2 + 2 * len(networks.GRID['rates'])
     assert {*chosen} < {*listed}
 
 

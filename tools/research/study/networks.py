@@ -58,7 +58,7 @@ class Network:
         """Whether ``fit`` may use it: its classifier is measured, too."""
         if not self.method:
             return True
-        is_half = self.keep_rate == GRID['keep_rates'][0]
+        is_half = self.keep_rate == GRID['rates'][0]
         return is_half and self.method in GRID['smaller']
 
     def get_config(self, depth=DEPTH):
@@ -98,7 +98,7 @@ def list_networks(methods=()):
     full = [Network(file) for file in vits]
     reduced = [
         [Network(x, y, rate) for x in vits for y in methods or list_methods()]
-        for rate in GRID['keep_rates']
+        for rate in GRID['rates']
     ]
     if methods:
         return full + sum(reduced, [])
@@ -109,7 +109,7 @@ def list_networks(methods=()):
         for size in sizes
     ]
     both = [
-        Network(file, method, GRID['keep_rates'][0], size)
+        Network(file, method, GRID['rates'][0], size)
         for method in GRID['smaller']
         for size in GRID['smaller_sizes']
         for file in vits

@@ -303,7 +303,7 @@ def values():
         report=report,
         facts=read_machine(STUDY),
         titles={x: TITLES[x] for x in VITS},
-        rates=sorted(GRID['keep_rates'], reverse=True),
+        rates=sorted(GRID['rates'], reverse=True),
         reduced=REDUCED,
         name_row=name_row,
         max_loss=MAX_LOSS,
