@@ -34,9 +34,8 @@ class ModelTitle:
         name (str): Name.
         accuracy (Rate, optional): Accuracy on new photos. Defaults to None:
             unknown.
-        validity (str): Photos for which it holds, from
-            :func:`mmclca.fitting.record_description.find_validity`. Defaults
-            to ''.
+        validity (str): Photos for which it holds, from ``find_validity`` in
+            ``mmclca.fitting.record_description``. Defaults to ''.
         false_alarms (Rate, optional): Rate of photos of a known class that
             are flagged as unknown. Defaults to None: unknown.
     """
