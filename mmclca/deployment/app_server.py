@@ -180,13 +180,13 @@ class AppServer(ThreadingHTTPServer):
             pass
 
 
-def write_qr_text(address: str) -> str:
-    """Return a QR code in characters, for a terminal."""
+def draw_qr_lines(address: str) -> list[str]:
+    """Return the lines of a QR code in characters, for a terminal."""
     import segno
 
     out = StringIO()
     segno.make(address, micro=False).terminal(out, border=2, compact=True)
-    return out.getvalue()
+    return out.getvalue().splitlines()
 
 
 def make_qr_picture(address: str) -> str:

@@ -13,6 +13,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from mmclca.cli.commands import export
 from mmclca.deployment import app_server, local_certificate
 from mmclca.deployment.app_server import AppServer, find_address
 from mmclca.errors import Error
@@ -153,10 +154,23 @@ def test_damaged_authority_is_named(certificates):
 
 def test_qr_code_is_text_and_picture():
     address = 'https://192.168.1.7:8443/'
-    lines = app_server.write_qr_text(address).splitlines()
+    lines = app_server.draw_qr_lines(address)
     assert len(lines) > 10 and len({*map(len, lines)}) <= 2
     picture = app_server.make_qr_picture(address)
     assert picture.startswith('data:image/svg+xml')
+
+
+def test_command_shows_the_code_until_it_is_stopped(app, monkeypatch, capsys):
+    def press(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(export.time, 'sleep', press)
+    server = AppServer(HERE, 0)
+    export.serve(server, app.folder, app.files)
+    printed = capsys.readouterr().out.splitlines()
+    code = app_server.draw_qr_lines(server.address)
+    assert printed[: len(code)] == code
+    assert printed[-1] == 'Stopped'
 
 
 def test_missing_package_names_the_extra(monkeypatch):

@@ -170,12 +170,12 @@ def open_server(args):
 
 def serve(server, folder, files):
     """Serve an app until Ctrl-C, and show how to open it."""
-    from mmclca.deployment.app_server import write_qr_text
+    from mmclca.deployment.app_server import draw_qr_lines
     from mmclca.fitting.console_text import row
 
     with server.serving(folder, files):
+        print_safe(*draw_qr_lines(server.address))
         print_safe(
-            write_qr_text(server.address),
             row('Phone', f'scan the code, or open {server.address}'),
             row('', 'in the network of this computer'),
             row(
