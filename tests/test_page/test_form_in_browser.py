@@ -26,6 +26,7 @@ chromium = chromium_fixture
 pytestmark = pytest.mark.slow
 expect = playwright.expect
 FIT = 120_000  # ms
+READ = "import('./store.js').then(({ readRows }) => readRows())"
 PAGE = [sys.executable, '-m', 'mmclca', 'page', '--weights=tiny.safetensors']
 
 
@@ -151,7 +152,7 @@ def check_web_app(chromium, place):
         context.set_offline(True)
         page.reload()
         drive.identify(page, leaf)
-        (row,) = page.evaluate('JSON.parse(Object.values(localStorage)[0])')
+        (row,) = page.evaluate(READ)
     assert row['pred_class'] == found['pred_class']
     assert abs(row['pred_score'] - found['pred_score']) < 0.05  # 8 bits
 
