@@ -72,7 +72,6 @@ class Authority:
         """
         require('cryptography', extra=EXTRA)
         from cryptography import x509
-        from cryptography.hazmat.primitives import serialization
 
         folder = FOLDER
         certificate, key = folder / 'authority.crt', folder / 'authority.key'
@@ -80,7 +79,7 @@ class Authority:
             try:
                 authority = cls(
                     x509.load_pem_x509_certificate(certificate.read_bytes()),
-                    serialization.load_pem_private_key(key.read_bytes(), None),
+                    _read_key(key.read_bytes()),
                 )
             except ValueError as error:
                 raise Error(
@@ -104,8 +103,8 @@ class Authority:
         from cryptography.hazmat.primitives.asymmetric import ec
 
         key = ec.generate_private_key(ec.SECP256R1())
-        permitted = [x509.DNSName(NO_WEBSITE)]
-        permitted += map(x509.IPAddress, NETWORKS)
+        permitted: list[x509.GeneralName] = [x509.DNSName(NO_WEBSITE)]
+        permitted += [x509.IPAddress(network) for network in NETWORKS]
         if not any(IPv4Address(address) in x for x in NETWORKS):
             permitted.append(x509.IPAddress(IPv4Network(address)))
         name = _make_name(f'mmclca on {socket.gethostname():.40}')
@@ -228,3 +227,14 @@ def _encode_key(key) -> bytes:
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )
+
+
+def _read_key(content: bytes) -> 'ec.EllipticCurvePrivateKey':
+    """Read a private key in PEM; raise a ValueError for another kind."""
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = serialization.load_pem_private_key(content, None)
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise ValueError('the key is of another kind')
+    return key
