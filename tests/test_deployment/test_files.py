@@ -94,7 +94,8 @@ def test_onnx_logits_use_the_given_threads(monkeypatch):
     monkeypatch.setattr(place, opened)
     load_onnx('a.onnx')
     load_onnx('a.onnx', 2)
-    assert opened.call_args_list == [call('a.onnx', 1), call('a.onnx', 2)]
+    calls = [call('a.onnx', 1, None), call('a.onnx', 2, None)]
+    assert opened.call_args_list == calls
 
 
 @NEEDS_COMPILER

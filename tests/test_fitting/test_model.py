@@ -59,7 +59,9 @@ def test_candidates_have_the_measured_accuracy_best_first(network, table):
         own = select(rows, dict(wanted, network=network, classifier='fit'))
         found = own.loc[:, 'coffee5':'strawberry5'].mean(axis=None)
         assert accuracy == pytest.approx(found, abs=0.051), wanted
-        if (table, kind, side) != (DEIT, DIFF_RATE, 224):  # less robust
+        is_full = (kind['method'], side) == (None, 224)  # first by its cost
+        is_fragile = (table, kind, side) == (DEIT, DIFF_RATE, 224)
+        if not (is_full or is_fragile):
             accuracies.append(accuracy)
     assert accuracies == sorted(accuracies, reverse=True)
 

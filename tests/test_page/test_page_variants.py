@@ -163,11 +163,14 @@ def test_at_refuses_untrained_weights_and_caches_variants(fixed):
 
 def test_only_a_selected_method_logs_warnings(evit, caplog):
     logger = MMLogger.get_current_instance()
+    before = logger.level
+    logger.setLevel('WARNING')  # other tests may silence it
     logger.addHandler(caplog.handler)
     assert evit._fits(Variant('ToMe', 0.3))
     assert 'ToMe merges' not in caplog.text and not logger.disabled
     evit.at(Variant('ToMe', 0.3))
     logger.removeHandler(caplog.handler)
+    logger.setLevel(before)
     assert 'ToMe merges at most half' in caplog.text
 
 

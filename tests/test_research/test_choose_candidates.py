@@ -5,7 +5,7 @@ import choose_candidates
 import numpy as np
 import pandas as pd
 import pytest
-from study import report
+from study import page_values
 from study.choice import MAX_LOSS
 
 NAMES = ('some', 'other', 'third')
@@ -36,8 +36,8 @@ def row(accuracies, **changes):
 @pytest.fixture
 def rows(monkeypatch):
     """Rows of full networks, two reducers and a CNN."""
-    monkeypatch.setitem(report.GRID, 'datasets', NAMES)
-    monkeypatch.setitem(report.GRID, 'budgets', (0.1, 0.63))
+    monkeypatch.setitem(page_values.GRID, 'datasets', NAMES)
+    monkeypatch.setitem(page_values.GRID, 'budgets', (0.1, 0.63))
     half = dict(keep_rate=0.5, gmacs=0.62)
     cnn = dict(network='mobileone_s0', img_size=256, gmacs=0.36)
     table = pd.DataFrame(
@@ -53,9 +53,11 @@ def rows(monkeypatch):
         ]
     )
     similar = {
-        f'{x}_{y}': 0.9 for x in report.SIMILARITIES for y in report.REDUCED
+        f'{x}_{y}': 0.9
+        for x in page_values.SIMILARITIES
+        for y in page_values.REDUCED
     }
-    return report.Report(table.assign(**similar))
+    return page_values.Report(table.assign(**similar))
 
 
 def test_users_classifiers_exclude_standard_deviations(rows):
@@ -91,18 +93,18 @@ def test_untrained_methods_are_listed_but_never_chosen(rows):
 def test_best_reducer_is_compared_with_the_full_network_at_its_cost(rows):
     small = row([81, 80, 60], img_size=160, gmacs=0.6, difference=-5.0)
     table = pd.concat([rows.table, pd.DataFrame([small])], ignore_index=True)
-    ((best, rival),) = report.Report(table).compare_best(0.5)
+    ((best, rival),) = page_values.Report(table).compare_best(0.5)
     assert best.method == 'ATC' and rival.img_size == 160
 
 
 def test_missing_networks_are_counted_by_group(rows):
     missing = rows.count_missing()
-    assert missing['full ViTs'] == 2 * len(report.GRID['img_sizes'])
+    assert missing['full ViTs'] == 2 * len(page_values.GRID['img_sizes'])
     assert missing['keep rate 0.25'] == 30
 
 
 def test_command_prints_the_rule_and_the_networks(rows, monkeypatch, capsys):
-    monkeypatch.setattr(report.Report, 'read', lambda: rows)
+    monkeypatch.setattr(page_values.Report, 'read', lambda: rows)
     monkeypatch.setattr('sys.argv', ['choose_candidates.py'])
     choose_candidates.main()
     printed = capsys.readouterr().out

@@ -19,7 +19,7 @@ import schedules
 import tables
 import trained
 import unknown_classes
-from study import report
+from study import page_values
 
 from mmclca import cli
 from mmclca.utils.files import replace_text
@@ -108,8 +108,8 @@ def main():
 
 def write(template, out):
     """Write the page for a template to the same folder in ``out``."""
-    templates = dict(few_photos=report.values, frontier=frontier.values)
-    templates.update(fine_tuning=load_fine_tuning, paper=report.values)
+    templates = dict(few_photos=page_values.values, frontier=frontier.values)
+    templates.update(fine_tuning=load_fine_tuning, paper=page_values.values)
     templates.update(intervals=intervals.values, reducers=reducers.values)
     templates.update(fresh_datasets=fresh_datasets.values)
     templates.update(schedules=schedules.values)

@@ -15,8 +15,8 @@ CNNS = dict(
 
 def read_report():
     """Return the rows with ridge regression on all layers."""
+    from study.page_values import Report
     from study.readings import ALL
-    from study.report import Report
 
     report = Report.read()
     rows = report.usable
@@ -25,7 +25,7 @@ def read_report():
 
 def accuracy_cost():
     """Plot accuracy against GMACs: reducers, smaller photos, fewer layers."""
-    from study.report import TITLES, VITS
+    from study.page_values import TITLES, VITS
 
     _, rows = read_report()
     figure, axes = plot(9.5, 4.6, 2, sharey=True)
@@ -80,7 +80,7 @@ def is_equal_size(rows):
 
 def layers():
     """Plot the similarity with the full network by layer."""
-    from study.report import REDUCED
+    from study.page_values import REDUCED
 
     report, _ = read_report()
     similarities = report.list_similarities(RATE)['rows']
@@ -109,7 +109,7 @@ def layers():
 
 def by_dataset():
     """Plot the difference to the full network by dataset, ViT-Tiny."""
-    from study.report import VITS
+    from study.page_values import VITS
 
     report, rows = read_report()
     rows = rows[(rows.network == VITS[0]) & is_equal_size(rows)]
