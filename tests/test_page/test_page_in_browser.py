@@ -29,7 +29,7 @@ from mmclca.page.identify import IdentifyTab
 from mmclca.page.server import serve, uploads_folder
 
 chromium = chromium_fixture
-pytestmark = [pytest.mark.slow, pytest.mark.first]
+pytestmark = pytest.mark.slow
 expect = playwright.expect
 HERE = ('127.0.0.1', 'localhost', '::1')
 
@@ -102,6 +102,7 @@ def expect_tokens(page, *numbers):
     expect(page.locator('#survivors')).to_contain_text(captions)
 
 
+@pytest.mark.first
 def test_page_names_a_photo_then_shows_patches_and_cost(page, leaf, tmp_path):
     about = 'tiny.pth, 4 classes: ash, beech, elm, oak'
     expect(page.locator('#model textarea')).to_have_value(about)
@@ -122,6 +123,7 @@ def test_page_names_a_photo_then_shows_patches_and_cost(page, leaf, tmp_path):
     expect(page.locator('#legend')).to_contain_text('as photographed')
 
 
+@pytest.mark.first
 def test_explore_tab_shows_no_error_without_a_photo(page):
     calls = count(1)
     is_second = lambda x: 'queue/join' in x.url and next(calls) == 2  # noqa: E731
@@ -131,6 +133,7 @@ def test_explore_tab_shows_no_error_without_a_photo(page):
     expect(page.get_by_text('Error', exact=True)).to_have_count(0)
 
 
+@pytest.mark.first
 def test_page_updates_if_keep_rate_or_method_changes(page, leaf):
     drive.drop(page, leaf)
     drive.explore(page)
@@ -151,6 +154,7 @@ def test_page_updates_if_keep_rate_or_method_changes(page, leaf):
     expect(page.locator('#legend')).to_contain_text('dropped')
 
 
+@pytest.mark.first
 def test_page_refuses_a_text_file_and_reads_the_next_photo(
     page, leaf, tmp_path
 ):
@@ -162,6 +166,7 @@ def test_page_refuses_a_text_file_and_reads_the_next_photo(
     drive.wait_for_scores(page)
 
 
+@pytest.mark.first
 def test_page_refuses_a_large_file_before_upload(page, tmp_path):
     path = tmp_path / 'leaf.png'
     path.write_bytes(bytes(2 * 2**20))
@@ -179,6 +184,7 @@ def test_example_leaf_is_classified_and_removed(page):
     expect(page.locator('#classes')).not_to_contain_text('%')
 
 
+@pytest.mark.first
 def test_page_has_no_endpoints_and_connects_to_no_other_host(
     address, asked_for, model, uploads
 ):
@@ -218,6 +224,7 @@ class Proxy(BaseHTTPRequestHandler):
         pass
 
 
+@pytest.mark.first
 def test_page_works_below_a_path_with_login(
     chromium, model, uploads, leaf, monkeypatch
 ):
