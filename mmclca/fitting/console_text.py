@@ -24,6 +24,8 @@ from .record_parts import describe_variant, require_part
 from .spread_text import describe_coinciding, describe_spreads
 from .wording import Description, percent, plural
 
+UNDO_CHANGE = 'undo this change'
+
 
 def row(label: str, value: str) -> str:
     """Join a label and a value in aligned columns."""
@@ -146,13 +148,6 @@ def restored_line(record: FitRecord) -> str:
     return row('Restored', f'the previous model: {number}, {accuracy}')
 
 
-def undo_line(folder: Path, is_undone: bool = False) -> str:
-    """Name the command that exchanges a model with the previous one."""
-    command = f'{get_program()} undo {shlex.quote(str(folder))}'
-    effect = 'back to the other model' if is_undone else 'undo this change'
-    return row('', f'{command} ({effect})')
-
-
 def result_lines(record: FitRecord, is_console: bool = False) -> Iterator[str]:
     """Describe accuracy, measurement and threshold of the final model.
 
@@ -240,15 +235,25 @@ def next_lines(folder: Path) -> Iterator[str]:
     yield row('', f'{program} export {quoted} {web} (app for phones)')
 
 
-def print_saved(log: Log, folder: Path, exports: Sequence[Path]) -> None:
+def print_saved(
+    log: Log, folder: Path, exports: Sequence[Path], undo: str = ''
+) -> None:
     """Print removed and written files, and the next commands for a console.
 
-    ``exports`` are the exported files of the previous model.
+    Args:
+        log (Log): Log.
+        folder (Path): Model folder.
+        exports (Sequence[Path]): Exported files of the previous model.
+        undo (str): Effect of the command ``undo``. Defaults to '': the
+            command is not named.
     """
     log.print_lines(removed_lines(folder, exports, log.is_console))
     log.add_details([saved_line(folder)])
     if log.is_console:
         log.print_lines(next_lines(folder))
+        if undo:
+            command = f'{get_program()} undo {shlex.quote(str(folder))}'
+            log.print(row('', f'{command} ({undo})'))
 
 
 def comparison_lines(plan: Plan, record: FitRecord) -> Iterator[str]:

@@ -11,7 +11,12 @@ from mmclca.languages import text
 from .accuracy_parts import AccuracyDescription
 from .record import FitRecord
 from .shortcut_record import ShortcutsDescription, describe_shortcuts
-from .spread_text import describe_coinciding, describe_needed, describe_spreads
+from .spread_text import (
+    describe_coinciding,
+    describe_needed,
+    describe_spreads,
+    join_kinds,
+)
 from .wording import Advice, Description, percent
 
 Validity = Literal['test', 'days', 'groups', 'sessions']
@@ -169,9 +174,7 @@ def name_tested(record: FitRecord) -> str:
         )
     if record.is_across_days:
         return text('model.on_other_days')
-    kinds = [x.kind for x in record.photos.coinciding] or ['day']
-    names = [text(f'model.kinds_{kind}') for kind in kinds]
-    return text('model.on_same', kinds=text('model.and').join(names))
+    return text('model.on_same', kinds=join_kinds(record.photos.coinciding))
 
 
 def _describe_class_sizes(record: FitRecord) -> Description:

@@ -71,9 +71,8 @@ class Refit:
         log.print_lines(
             console_text.class_lines(previous, record, self.classes)
         )
-        console_text.print_saved(log, files.path, exports)
-        if self.is_changed and log.is_console:
-            log.print(console_text.undo_line(files.path))
+        undo = console_text.UNDO_CHANGE if self.is_changed else ''
+        console_text.print_saved(log, files.path, exports, undo)
         # missing after an interrupted fit
         if not require_part(record.cost, 'cost').has_latency:
             add_latency(plan, record, log)

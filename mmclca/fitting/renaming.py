@@ -66,9 +66,8 @@ def rename(
         # no photo is opened: their copies are stored
         write_report(files.path)
     log.print(console_text.row('Renamed', f'{name} -> {new}'))
-    console_text.print_saved(log, files.path, exports)
-    if log.is_console:
-        log.print(console_text.undo_line(files.path))
+    undo = console_text.UNDO_CHANGE
+    console_text.print_saved(log, files.path, exports, undo)
 
 
 def _rename_in_checkpoint(

@@ -42,6 +42,7 @@ from .report_photos import (
     find_confused_pairs,
     list_added_classes,
     list_tested_photos,
+    list_wrong_photos,
 )
 
 __all__ = ['write_report']
@@ -117,8 +118,7 @@ def describe_predictions(
     record: FitRecord, tested: Sequence[TestedPhoto], pictures: Pictures
 ) -> dict[str, Any]:
     """Return the template's variables about classes and predictions."""
-    wrong = [photo for photo in tested if not photo.is_correct]
-    wrong.sort(key=lambda photo: photo.p_label)  # least probable label first
+    wrong = list_wrong_photos(tested)
     doubtful = [photo for photo in wrong if photo.p_prediction >= SURE]
     errors = [photo for photo in wrong if photo.p_prediction < SURE]
     return dict(

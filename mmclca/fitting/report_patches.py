@@ -13,12 +13,7 @@ from mmclca.datasets.batches import make_view
 from mmclca.languages import text
 from mmclca.models import reduces
 from mmclca.visualization import find_kept_patches, legend
-from mmclca.visualization.kept_patches import (
-    MIXED,
-    SWATCHES,
-    KeptPatches,
-    Stage,
-)
+from mmclca.visualization.kept_patches import MIXED, SWATCHES, KeptPatches
 from mmclca.visualization.painting import DROPPED, FUSED, KEPT, MERGED
 
 from .pictures import Pictures, embedded
@@ -28,11 +23,11 @@ from .wording import about
 PATCH_PHOTOS = 3
 PATCH_SIDE = 224
 LABELS = {
-    SWATCHES[KEPT]: 'report.patches_kept',
-    SWATCHES[MERGED]: 'report.patches_merged',
-    SWATCHES[FUSED]: 'report.patches_fused',
-    SWATCHES[DROPPED]: 'report.patches_dropped',
-    MIXED: 'report.patches_mixed',
+    SWATCHES[KEPT]: 'patches.label_kept',
+    SWATCHES[MERGED]: 'patches.label_merged',
+    SWATCHES[FUSED]: 'patches.label_fused',
+    SWATCHES[DROPPED]: 'patches.label_dropped',
+    MIXED: 'patches.label_mixed',
 }
 
 
@@ -76,10 +71,7 @@ def draw_patch_section(
         return None
     swatches = legend(patches)
     return PatchSection(
-        rows=[
-            _draw_stages(photo, inferencer.model.backbone.reduce_at)
-            for photo in patches
-        ],
+        rows=[_draw_stages(photo) for photo in patches],
         legend=[replace(x, label=text(LABELS[x])) for x in swatches],
         merges=SWATCHES[MERGED] in swatches or MIXED in swatches,
         drops=SWATCHES[DROPPED] in swatches,
@@ -93,26 +85,20 @@ def select_examples(tested: Sequence[TestedPhoto]) -> list[TestedPhoto]:
     return [first[name] for name in sorted(first)[:PATCH_PHOTOS]]
 
 
-def _draw_stages(
-    photo: KeptPatches, layers: Sequence[int]
-) -> list[tuple[str, dict[str, Any]]]:
+def _draw_stages(photo: KeptPatches) -> list[tuple[str, dict[str, Any]]]:
     """Return captions and pictures: the photo, then each stage."""
     pictures = {photo.title: photo.image}
-    for stage, layer in zip(photo.stages, layers, strict=True):
-        pictures[_caption(stage, layer)] = stage.picture
+    for stage in photo.stages:
+        caption = stage.title
+        if stage.kept is not None:  # not mixed
+            caption = text(
+                'patches.share',
+                stage=stage.title,
+                share=about(stage.kept),
+                kept_as=stage.kept_as,
+            )
+        pictures[caption] = stage.picture
     return [
         (caption, embedded(Image.fromarray(array), caption, PATCH_SIDE))
         for caption, array in pictures.items()
     ]
-
-
-def _caption(stage: Stage, layer: int) -> str:
-    """Name a stage and the share of patches with their own token."""
-    if stage.kept is None:  # mixed
-        return text('report.stage', layer=layer)
-    key = 'report.stage_kept'
-    if stage.has(MERGED):
-        key = 'report.stage_not_merged'
-        if stage.has(DROPPED):
-            key = 'report.stage_not_merged_or_dropped'
-    return text(key, layer=layer, share=about(stage.kept))

@@ -81,6 +81,12 @@ def list_tested_photos(
     return tested
 
 
+def list_wrong_photos(tested: Sequence[TestedPhoto]) -> list[TestedPhoto]:
+    """List the misclassified photos, the least probable label first."""
+    wrong = [photo for photo in tested if not photo.is_correct]
+    return sorted(wrong, key=lambda photo: photo.p_label)
+
+
 def list_added_classes(
     photos: Sequence[PhotoRow], *sources: str | None
 ) -> list[str]:

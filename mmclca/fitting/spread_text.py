@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Describe how classes are spread over days, cameras, folders and groups."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mmclca.datasets.photos import Spread
 from mmclca.languages import text
@@ -23,7 +23,8 @@ def describe_coinciding(record: FitRecord) -> Description:
         for spread in record.photos.coinciding
         for line in _describe_coinciding(spread)
     ]
-    details = text('model.coinciding_explained', kinds=_join_kinds(record))
+    kinds = join_kinds(record.photos.coinciding)
+    details = text('model.coinciding_explained', kinds=kinds)
     return Description(tuple(lines), details if lines else '')
 
 
@@ -45,7 +46,7 @@ def describe_needed(record: FitRecord) -> str:
         )
         for spread in record.photos.coinciding
     )
-    kinds = _join_kinds(record)
+    kinds = join_kinds(record.photos.coinciding)
     return text('model.coincide_and_needed', kinds=kinds, needed=needed)
 
 
@@ -97,6 +98,7 @@ def _describe_spread(spread: Spread) -> Iterator[str]:
         yield text('model.numbered', pattern='^[^/]+/.*?')
 
 
-def _join_kinds(record: FitRecord) -> str:
-    kinds = [text(f'model.kinds_{x.kind}') for x in record.photos.coinciding]
-    return text('model.and').join(kinds)
+def join_kinds(spreads: Sequence[Spread]) -> str:
+    """Name what coincides with classes: 'days and cameras'; else 'days'."""
+    kinds = [spread.kind for spread in spreads] or ['day']
+    return text('model.and').join(text(f'model.kinds_{x}') for x in kinds)

@@ -22,6 +22,5 @@ def undo_change(files: FitFolder) -> None:
         log.open(files.log)
         files.exchange_previous()
         log.print(console_text.restored_line(record))
-        console_text.print_saved(log, files.path, exports)
-        if log.is_console:
-            log.print(console_text.undo_line(files.path, is_undone=True))
+        undo = 'back to the other model'
+        console_text.print_saved(log, files.path, exports, undo)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Texts in the current language, for reports and the form."""
+"""Read the tables of texts, and choose the current language."""
 
 import json
 from collections.abc import Iterator
@@ -10,6 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 ENGLISH = 'en'
+Text = str | dict[str, str]
 _language = ContextVar('language', default=ENGLISH)
 
 
@@ -18,6 +19,26 @@ def list_languages() -> list[str]:
     names = [x.name for x in files(__package__).iterdir()]
     codes = {x.removesuffix('.json') for x in names if x.endswith('.json')}
     return [ENGLISH, *sorted(codes - {ENGLISH})]
+
+
+def read_texts(prefix: str) -> dict[str, dict[str, Text]]:
+    """Read the texts for one user interface in all languages.
+
+    Args:
+        prefix (str): Start of their keys, such as 'app.'.
+
+    Returns:
+        dict: Text by key, by language code. ``{name}`` in a text is a value
+        that the interface inserts. A text with several forms is a dict.
+    """
+    return {
+        code: {
+            key: forms
+            for key, forms in _read_table(code).items()
+            if key.startswith(prefix)
+        }
+        for code in list_languages()
+    }
 
 
 def current_language() -> str:
@@ -55,6 +76,6 @@ def choose_form(key: str, number: int | None = None) -> str:
 
 
 @cache
-def _read_table(code: str) -> dict[str, str | dict[str, str]]:
+def _read_table(code: str) -> dict[str, Text]:
     table = files(__package__).joinpath(f'{code}.json').read_text('utf-8')
     return json.loads(table)

@@ -8,7 +8,6 @@ import gradio as gr
 
 from .accuracy import AccuracyTab, AccuracyView
 from .folder_input import FolderInput, create_folder_input
-from .handlers import bind_model
 from .limits import LIMITS
 from .loaded_model import ModelVersion
 
@@ -63,14 +62,7 @@ def build_accuracy(tab: AccuracyTab, version: gr.State) -> AccuracyComponents:
         for view in tab.measure(upload, paths, chosen):
             yield parts.show(view)
 
-    for source in parts.photos.sources:
-        bind_model(
-            source.upload,
-            measure,
-            [source, parts.photos.paths, version],
-            parts.outputs,
-            preprocess=False,  # Gradio would copy the files
-        )
+    parts.photos.bind_model(measure, [version], parts.outputs)
     return parts
 
 

@@ -8,7 +8,6 @@ import gradio as gr
 
 from .batch import BatchTab, BatchView
 from .folder_input import FolderInput, create_folder_input
-from .handlers import bind_model
 from .limits import LIMITS
 from .loaded_model import ModelVersion
 
@@ -74,12 +73,5 @@ def build_batch(tab: BatchTab, version: gr.State) -> BatchComponents:
         for view in tab.classify(upload, paths, chosen):
             yield parts.show(view)
 
-    for source in parts.photos.sources:
-        bind_model(
-            source.upload,
-            classify,
-            [source, parts.photos.paths, version],
-            parts.outputs,
-            preprocess=False,  # Gradio would copy the files
-        )
+    parts.photos.bind_model(classify, [version], parts.outputs)
     return parts

@@ -1,9 +1,12 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Components to upload a folder or ZIP archive of photos."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import gradio as gr
+
+from .handlers import bind_model
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,19 @@ class FolderInput:
     def sources(self) -> list:
         """Components with an event ``upload``."""
         return [self.folder, self.archive]
+
+    def bind_model(
+        self, handler: Callable, inputs: list, outputs: list
+    ) -> None:
+        """Bind a handler of an upload, its paths and inputs to a model."""
+        for source in self.sources:
+            bind_model(
+                source.upload,
+                handler,
+                [source, self.paths, *inputs],
+                outputs,
+                preprocess=False,  # Gradio would copy the files
+            )
 
 
 def create_folder_input(zone: str, button: str) -> FolderInput:

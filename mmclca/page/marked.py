@@ -9,7 +9,7 @@ from PIL import Image
 from mmclca.checkpoints.gate.photo_table import PhotoFiles
 from mmclca.datasets.decoding import UndecodedError
 from mmclca.fitting.pictures import upright
-from mmclca.fitting.report_photos import list_tested_photos
+from mmclca.fitting.report_photos import list_tested_photos, list_wrong_photos
 
 from .models import KeptModel
 from .photos import make_preview
@@ -46,8 +46,7 @@ def list_marked(model: KeptModel) -> MarkedPhotos:
     """List marked photos, the least probable labels first."""
     rows = model.files.read_used_photos()
     classes = model.read_record().photos.classes
-    wrong = [x for x in list_tested_photos(rows, classes) if not x.is_correct]
-    wrong.sort(key=lambda photo: photo.p_label)
+    wrong = list_wrong_photos(list_tested_photos(rows, classes))
     files = PhotoFiles.from_rows(rows, model.folder)
     marked = []
     for number, photo in enumerate(wrong[:MAX_MARKED], 1):

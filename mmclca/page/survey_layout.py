@@ -8,7 +8,7 @@ import gradio as gr
 from mmclca.survey.table import MIN_LABELS
 
 from .folder_input import FolderInput, create_folder_input
-from .handlers import QUEUE, bind, bind_model, shown_problems
+from .handlers import QUEUE, bind, shown_problems
 from .limits import LIMITS
 from .loaded_model import ModelVersion
 from .survey import MAX_LABELS, SurveyState, SurveyTab
@@ -120,14 +120,7 @@ def build_survey(tab: SurveyTab, version: gr.State) -> SurveyComponents:
             result = survey.estimate() if survey is not None else ''
         return parts.show(survey, result)
 
-    for source in parts.photos.sources:
-        bind_model(
-            source.upload,
-            draw,
-            [source, parts.photos.paths, parts.number, version],
-            parts.outputs,
-            preprocess=False,  # Gradio would copy the files
-        )
+    parts.photos.bind_model(draw, [parts.number, version], parts.outputs)
     inputs = [parts.survey, parts.name]
     for event, handler in (
         (parts.name.select, label),

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from mmclca.datasets.batches import View
 from mmclca.errors import Error
+from mmclca.languages import text
 from mmclca.models import Reducible, recording, reduces
 
 from .figures import Panel, add_heat_bar, picture_grid, save_figure
@@ -108,13 +109,12 @@ class Stage:
     @property
     def kept_as(self) -> str:
         """Describe the patches counted by ``kept``."""
-        if not self.has(MERGED):
-            return 'kept'
-        return 'not merged' + ' or dropped' * self.has(DROPPED)
-
-    def has(self, kind: int) -> bool:
-        """Return whether any patch has a kind such as ``MERGED``."""
-        return bool((kinds(self.weights) == kind).any())
+        counts = kinds(self.weights)
+        if MERGED not in counts:
+            return text('patches.kept')
+        if DROPPED not in counts:
+            return text('patches.not_merged')
+        return text('patches.not_merged_or_dropped')
 
     @property
     def swatches(self) -> list[Swatch]:
@@ -211,7 +211,12 @@ def _find_in_view(backbone: Reducible, view: View) -> KeptPatches:
     cached = cached or [None] * len(weights)
     parts = zip(reduce_at, weights, cached, strict=True)
     stages = [
-        Stage(f'after layer {layer}', of, paint(view.image, of, hw), put_back)
+        Stage(
+            text('patches.stage', layer=layer),
+            of,
+            paint(view.image, of, hw),
+            put_back,
+        )
         for layer, of, put_back in parts
     ]
     return KeptPatches(view.title, view.image, hw, stages)

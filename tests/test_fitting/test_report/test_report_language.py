@@ -21,10 +21,10 @@ from mmclca.languages import (
     use_language,
 )
 
-PARTS = 'count', 'model', 'photos', 'report'
+PARTS = 'count', 'model', 'patches', 'photos', 'report'
 KEY = re.compile(rf"['\"]((?:{'|'.join(PARTS)})\.[a-z_0-9]+)['\"]")
 STEM = re.compile(rf"f'((?:{'|'.join(PARTS)})\.[a-z_]*)\{{")
-FOLDERS = 'fitting', 'datasets/photos', 'utils'
+FOLDERS = 'fitting', 'datasets/photos', 'utils', 'visualization'
 
 
 def read_keys():
