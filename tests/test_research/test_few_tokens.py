@@ -199,13 +199,21 @@ def test_rows_of_stored_features_are_written_and_others_counted(
 
 def test_features_are_not_extracted_again_if_a_network_has_its_rows():
     network = networks.Network(VIT, 'ATC', 0.5)
-    row = dict(rows.identify(network), classifier='ridge')
-    table = pd.DataFrame([row])
-    assert few_tokens.lacks_rows(table, network)  # those of fit
-    table = pd.DataFrame([row, dict(row, classifier='fit')])
-    assert not few_tokens.lacks_rows(table, network)
+    table = pd.DataFrame([dict(rows.identify(network), classifier='ridge')])
+    assert not few_tokens.lacks_row(table, network, 'ridge')
+    assert few_tokens.lacks_row(table, network, 'fit')
     other = networks.Network(VIT, 'ToMe', 0.5)
-    assert few_tokens.lacks_rows(table, other)
+    assert few_tokens.lacks_row(table, other, 'ridge')
+
+
+def test_networks_are_measured_without_crops_before_the_classifier_of_fit():
+    candidate = networks.Network(VIT, 'ATC', 0.5)
+    other = networks.Network(VIT, 'ToMe', 0.5)
+    assert few_tokens.list_measured([candidate, other]) == [
+        (candidate, 'ridge'),
+        (other, 'ridge'),
+        (candidate, 'fit'),
+    ]
 
 
 def test_missing_weights_are_named_and_other_networks_continue(
@@ -214,7 +222,7 @@ def test_missing_weights_are_named_and_other_networks_continue(
     monkeypatch.setattr(networks, 'WEIGHTS', study)
     monkeypatch.setattr(pixels, 'Preparation', None)
     networks.find_pretrained.cache_clear()
-    few_tokens.extract(networks.Network(VIT, 'EViT', 0.5), ['some'])
+    few_tokens.extract(networks.Network(VIT, 'EViT', 0.5), ['some'], 'ridge')
     printed = capsys.readouterr().out
     assert printed.count('\n') == 1
     assert 'Without vit_tiny_EViT_kr50_224px' in printed and VIT in printed

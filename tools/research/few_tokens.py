@@ -42,18 +42,21 @@ def find_datasets():
 
 
 @torch.inference_mode()
-def extract(network, names):
-    """Write missing features; print problems."""
+def extract(network, names, classifier):
+    """Write missing features for a classifier; print problems."""
     start, extraction = perf_counter(), Extraction(network)
-    missing = [x for x in names if not find_file(network, x).exists()]
-    if network.is_candidate:
-        missing += [x for x in names if not find_crops(network, x).exists()]
+    steps = [(find_file, extraction.extract)]
+    if classifier == FIT:
+        steps.append((find_crops, extraction.extract_crops))
+    missing = [
+        (step, name)
+        for find, step in steps
+        for name in names
+        if not find(network, name).exists()
+    ]
     try:
-        for name in dict.fromkeys(missing):
-            if not find_file(network, name).exists():
-                extraction.extract(name)
-            if network.is_candidate:
-                extraction.extract_crops(name)
+        for step, name in missing:
+            step(name)
     except (Error, OSError) as error:
         print(f'Without {network.name}: {error}', flush=True)
         return
@@ -96,20 +99,27 @@ def main():
 def measure_networks(networks, names, is_stored):
     """Return the table; measure missing networks."""
     table = read(STUDY)
-    for network in networks:
+    for network, classifier in list_measured(networks):
         is_needed = network == find_full(network)  # by other networks
-        if not is_stored and (is_needed or lacks_rows(table, network)):
-            extract(network, names)
+        if not is_stored and (
+            is_needed or lacks_row(table, network, classifier)
+        ):
+            extract(network, names, classifier)
         if is_extracted(network, names):
             table = kept(STUDY, measure, list_wanted(network, names))
     return table
 
 
-def lacks_rows(table, network):
-    """Return whether a network lacks rows, with or without crops."""
-    classifiers = ['ridge', FIT] if network.is_candidate else ['ridge']
-    keys = [dict(identify(network), classifier=x) for x in classifiers]
-    return table.empty or any(select(table, x).empty for x in keys)
+def list_measured(networks):
+    """List networks and classifiers: first, each network without crops."""
+    candidates = [(x, FIT) for x in networks if x.is_candidate]
+    return [(x, 'ridge') for x in networks] + candidates
+
+
+def lacks_row(table, network, classifier):
+    """Return whether a network lacks the row of a classifier."""
+    keys = dict(identify(network), classifier=classifier)
+    return table.empty or select(table, keys).empty
 
 
 def print_methods(table, methods):
