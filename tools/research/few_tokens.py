@@ -66,8 +66,9 @@ def extract(network, names, classifier):
 
 
 def is_extracted(network, names):
-    """Return whether the features for all datasets are stored."""
-    return all(find_file(network, name).exists() for name in names)
+    """Return whether features for all datasets are stored, also full ones."""
+    networks = network, find_full(network)
+    return all(find_file(x, name).exists() for x in networks for name in names)
 
 
 def main():

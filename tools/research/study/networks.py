@@ -106,7 +106,7 @@ def list_networks(methods=()):
     cnns = [
         Network(file, img_size=size)
         for file, sizes in GRID['cnns'].items()
-        for size in sizes
+        for size in sorted(sizes, reverse=True)  # others need the largest
     ]
     both = [
         Network(file, method, GRID['rates'][0], size)
