@@ -238,6 +238,23 @@ def test_times_are_added_to_both_networks_of_an_architecture(study):
     assert added.ms_1.tolist()[0] == 3 and np.isnan(added.ms_1.tolist()[1])
 
 
+def test_the_full_network_is_exported_once_per_batch_size(monkeypatch):
+    exported = []
+
+    def export(network, depth, batch):
+        exported.append((network.method, batch))
+        return lambda: None
+
+    monkeypatch.setattr(times, 'export', export)
+    times.export_full.cache_clear()
+    for method in ('ATC', 'ToMe'):
+        (row,) = times.measure_times(networks.Network(VIT, method, 0.5), 12)
+        assert [*row] == ['ms_1', 'full_1', 'ms_8', 'full_8']
+    times.export_full.cache_clear()
+    assert [exported.count(('', batch)) for batch in (1, 8)] == [1, 1]
+    assert len(exported) == 6
+
+
 @pytest.mark.slow
 def test_extracted_features_equal_those_of_the_whole_network(
     shared, tmp_path, monkeypatch

@@ -1,6 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Milliseconds per photo in ONNX Runtime, at batch sizes 1 and 8."""
 
+from functools import cache
+
 from frozen import DEPTH
 from tables import kept, read
 
@@ -11,8 +13,7 @@ from .networks import GRID, Network
 from .rows import NONE
 
 TIMES = 'few_tokens_times'
-BATCHES = 1, 8
-ROUNDS = 20
+ROUNDS = {1: 20, 8: 8}  # by batch size
 ARCHITECTURE = ['architecture', 'method', 'keep_rate', 'img_size', 'depth']
 VIT = 'vit_tiny'  # both ViTs have its architecture
 
@@ -23,21 +24,26 @@ def measure_times(network, depth):
     The full ViT is timed in turn with it, and both times are stored: their
     ratio does not depend on other processes.
     """
-    full = Network(GRID['vits'][0])
     row = {}
-    for batch in BATCHES:
-        setting = Setting(batch=batch)
-        models = dict(
-            ms=network.get_config(depth).model, full=full.get_config().model
-        )
-        steps = {
-            name: make_step(Candidate(name, model, runtime=ONNX), setting)
-            for name, model in models.items()
-        }
-        seconds = interleaved_seconds(steps, setting, ROUNDS)
+    for batch, rounds in ROUNDS.items():
+        steps = dict(ms=export(network, depth, batch), full=export_full(batch))
+        seconds = interleaved_seconds(steps, Setting(batch=batch), rounds)
         for name, values in seconds.items():
             row[f'{name}_{batch}'] = round(1e3 * min(values) / batch, 3)
     return [row]
+
+
+def export(network, depth, batch):
+    """Return a network's pass in ONNX Runtime."""
+    model = network.get_config(depth).model
+    candidate = Candidate(network.name, model, runtime=ONNX)
+    return make_step(candidate, Setting(batch=batch))
+
+
+@cache
+def export_full(batch):
+    """Return the pass of the full ViT, exported once per batch size."""
+    return export(Network(GRID['vits'][0]), DEPTH, batch)
 
 
 def identify_architecture(network, depth):
@@ -68,7 +74,7 @@ def time_networks(networks):
 
 def add_times(table):
     """Return the rows with their times, where measured."""
-    columns = [f'ms_{batch}' for batch in BATCHES]
+    columns = [f'ms_{batch}' for batch in ROUNDS]
     table = table.drop(columns=columns, errors='ignore')
     times = read(TIMES)
     if times.empty:
