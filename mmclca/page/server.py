@@ -2,6 +2,7 @@
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -32,6 +33,7 @@ DROP_HERE = {
     'upload_text.click_to_upload': 'click to choose it',
 }
 FOLDER = 'mmclca-page-'  # prefix of upload folders
+START_SECONDS = 60
 QUEUE_SIZE = 64  # further requests are refused
 # Gradio needs inline scripts and styles, and shows pictures as blob: or data:
 POLICY = (
@@ -102,12 +104,8 @@ def _warn_of_error() -> None:
 def _private_folder() -> Iterator[Path]:
     """Create an upload folder; remove the folders of killed pages."""
     for lock in Path(gettempdir()).glob(f'{FOLDER}*/lock'):
-        # keep links and folders created by another user; on Windows, all
-        # users have temporary folders of their own
-        if sys.platform == 'win32' or (
-            lock.parent.lstat().st_uid == os.getuid()
-        ):
-            with suppress(Timeout, OSError):
+        with suppress(Timeout, OSError):
+            if _is_old(lock):
                 with FileLock(lock, timeout=0):
                     pass
                 shutil.rmtree(lock.parent)  # Windows keeps locked files
@@ -115,6 +113,19 @@ def _private_folder() -> Iterator[Path]:
     folder = TemporaryDirectory(prefix=FOLDER, ignore_cleanup_errors=True)
     with folder as name, FileLock(Path(name, 'lock')):
         yield Path(name)
+
+
+def _is_old(lock: Path) -> bool:
+    """Whether this user created a lock file long before now.
+
+    A page that starts at the same time may not have locked its file yet.
+    """
+    # keep links and folders created by another user; on Windows, all users
+    # have temporary folders of their own
+    is_own = sys.platform == 'win32' or (
+        lock.parent.lstat().st_uid == os.getuid()
+    )
+    return is_own and time.time() - lock.lstat().st_mtime > START_SECONDS
 
 
 @contextmanager

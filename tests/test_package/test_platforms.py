@@ -289,6 +289,7 @@ def test_folders_of_killed_pages_are_removed_on_windows(
     killed = tmp_path / 'mmclca-page-1'
     killed.mkdir()
     (killed / 'lock').touch()
+    os.utime(killed / 'lock', (0, 0))
     with server._private_folder() as folder:
         assert folder.exists() and not killed.exists()
     assert not [*tmp_path.iterdir()]

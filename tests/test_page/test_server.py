@@ -3,6 +3,7 @@
 
 import os
 import tempfile
+import time
 from types import SimpleNamespace
 from urllib.request import urlopen
 
@@ -69,15 +70,21 @@ def test_page_refuses_uploads_if_many_are_kept(
     assert client.post('/', content=b'leaf').status_code == 200
 
 
+def write_folder(folder, written):
+    """Write an upload folder with an unlocked file."""
+    folder.mkdir(mode=0o700)
+    for name in ('lock', 'leaf.png'):
+        (folder / name).touch()
+        os.utime(folder / name, (written, written))
+
+
 def test_page_removes_uploads_if_another_page_was_killed(
     tmp_path, monkeypatch
 ):
     monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path))
     killed, others = tmp_path / 'mmclca-page-0', tmp_path / 'elsewhere'
     for folder in (killed, others):
-        folder.mkdir(mode=0o700)
-        for name in ('lock', 'leaf.png'):
-            (folder / name).touch()
+        write_folder(folder, time.time() - 100)
     (tmp_path / 'mmclca-page-1').symlink_to(others)
     monkeypatch.setattr(server, '_launch', lambda *_: 'http://address')
     environment = dict(os.environ)
@@ -89,6 +96,13 @@ def test_page_removes_uploads_if_another_page_was_killed(
     assert dict(os.environ) == environment
     assert not [*tmp_path.glob('mmclca-page-[!1]*')]
     assert (others / 'leaf.png').exists()
+
+
+def test_page_keeps_uploads_if_another_page_is_starting(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path))
+    write_folder(tmp_path / 'mmclca-page-0', time.time())
+    with server.uploads_folder():
+        assert (tmp_path / 'mmclca-page-0/leaf.png').exists()
 
 
 def test_page_answers_an_error_in_one_line_with_security_headers(
