@@ -53,9 +53,9 @@ def build_page(
             model_tabs = build_tabs(identify_tab, version)
         bind(
             page.load,
-            model_tabs.show,
+            model_tabs.show_model,
             [version],
-            model_tabs.outputs,
+            model_tabs.shown,
             queue=False,
         )
         if form:
@@ -72,7 +72,7 @@ def _bind_form(
     """Show the last training in a new tab; open the first tab of a model."""
 
     def load() -> dict:
-        return parts.show(form.load())
+        return parts.show_loaded(form.load())
 
     def select_identify() -> dict:
         return {tabs: gr.Tabs(selected='identify')}
@@ -110,14 +110,10 @@ class ModelTabs:
     explore: gr.Tab
 
     @property
-    def outputs(self) -> list:
-        """Components with values for a model."""
+    def shown(self) -> list:
+        """Components that describe a model."""
         return [
-            *self.photo.outputs,
             self.photo.among,
-            *self.batch.outputs,
-            *self.accuracy.outputs,
-            *self.survey.outputs,
             self.about,
             self.many,
             self.test,
@@ -125,18 +121,38 @@ class ModelTabs:
             self.explore,
         ]
 
+    @property
+    def outputs(self) -> list:
+        """Components with values for a model."""
+        return [
+            *self.photo.outputs,
+            *self.batch.outputs,
+            *self.accuracy.outputs,
+            *self.survey.outputs,
+            *self.shown,
+        ]
+
     def show(self, version: ModelVersion | None) -> dict:
         """Return new values by component for another model."""
-        model = self.identify_tab.find_model(version)
-        has_record = bool(model and model.files)
         return {
             **self.photo.clear(),
-            **self.photo.show_classes(
-                model.inferencer.classes if model else []
-            ),
             **self.batch.clear(),
             **self.accuracy.clear(),
             **self.survey.clear(),
+            **self.show_model(version),
+        }
+
+    def show_model(self, version: ModelVersion | None) -> dict:
+        """Return the description of a model; photos in the tabs stay.
+
+        A photo may be dropped before the page has loaded.
+        """
+        model = self.identify_tab.find_model(version)
+        has_record = bool(model and model.files)
+        return {
+            **self.photo.show_classes(
+                model.inferencer.classes if model else []
+            ),
             self.about: model and model.about,
             self.many: gr.Tab(visible=has_record),
             self.test: gr.Tab(visible=has_record),

@@ -112,6 +112,15 @@ class FormComponents:
             update[self.version] = view.version
         return update
 
+    def show_loaded(self, view: FormView) -> Update:
+        """Return the values for a new tab: the last training, if any.
+
+        Photos may be dropped before the page has loaded.
+        """
+        if view.name:
+            return self.show(view)
+        return {self.name: gr.Dropdown(view.names, allow_custom_value=True)}
+
     def show_progress(self, view: FormView) -> Update:
         """Return the values for a running training."""
         is_idle = not (view.is_running or view.is_finished)

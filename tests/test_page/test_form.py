@@ -349,6 +349,21 @@ def test_form_keeps_a_fit_if_another_model_is_shown(
     assert 'Stopped' in page.show('photos').state and not texts
 
 
+def test_loaded_form_keeps_its_photos_without_a_training(
+    endless, photos, shown
+):
+    page, _ = shown
+    add_folder(page, photos, 'photos')
+    with gr.Blocks():
+        parts = build_form(page, gr.State())
+    update = parts.show_loaded(page.load())
+    assert [*update] == [parts.name]
+    assert update[parts.name].choices == [('photos', 'photos')]
+    page.job = endless
+    page.fit('photos')
+    assert parts.upload.folder in parts.show_loaded(page.load())
+
+
 def test_form_shows_only_the_progress_during_a_training(
     endless, photos, shown
 ):

@@ -29,9 +29,10 @@ from mmclca.page.identify import IdentifyTab
 from mmclca.page.server import serve, uploads_folder
 
 chromium = chromium_fixture
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.first]
 expect = playwright.expect
 HERE = ('127.0.0.1', 'localhost', '::1')
+ABOUT = 'tiny.pth, 4 classes: ash, beech, elm, oak'
 
 
 @pytest.fixture(scope='module')
@@ -102,10 +103,8 @@ def expect_tokens(page, *numbers):
     expect(page.locator('#survivors')).to_contain_text(captions)
 
 
-@pytest.mark.first
 def test_page_names_a_photo_then_shows_patches_and_cost(page, leaf, tmp_path):
-    about = 'tiny.pth, 4 classes: ash, beech, elm, oak'
-    expect(page.locator('#model textarea')).to_have_value(about)
+    expect(page.locator('#model textarea')).to_have_value(ABOUT)
     drive.drop(page, leaf)
     drive.wait_for_scores(page)
     for name in CLASSES:
@@ -123,7 +122,23 @@ def test_page_names_a_photo_then_shows_patches_and_cost(page, leaf, tmp_path):
     expect(page.locator('#legend')).to_contain_text('as photographed')
 
 
-@pytest.mark.first
+def test_page_names_a_photo_if_it_is_dropped_while_the_page_loads(
+    chromium, address, leaf
+):
+    held = []
+    with watched(chromium) as (page, _):
+        page.route('**/gradio_api/run/*', lambda x: held.append(x))
+        drive.open_page(page, address)
+        drive.drop(page, leaf)
+        drive.wait_for_scores(page)
+        for request in held:
+            request.continue_()
+        expect(page.locator('#model textarea')).to_have_value(ABOUT)
+        drive.wait_for_scores(page)
+        expect(page.get_by_label('Remove Image')).to_be_visible()
+    assert held
+
+
 def test_explore_tab_shows_no_error_without_a_photo(page):
     calls = count(1)
     is_second = lambda x: 'queue/join' in x.url and next(calls) == 2  # noqa: E731
@@ -133,7 +148,6 @@ def test_explore_tab_shows_no_error_without_a_photo(page):
     expect(page.get_by_text('Error', exact=True)).to_have_count(0)
 
 
-@pytest.mark.first
 def test_page_updates_if_keep_rate_or_method_changes(page, leaf):
     drive.drop(page, leaf)
     drive.explore(page)
@@ -154,7 +168,6 @@ def test_page_updates_if_keep_rate_or_method_changes(page, leaf):
     expect(page.locator('#legend')).to_contain_text('dropped')
 
 
-@pytest.mark.first
 def test_page_refuses_a_text_file_and_reads_the_next_photo(
     page, leaf, tmp_path
 ):
@@ -166,7 +179,6 @@ def test_page_refuses_a_text_file_and_reads_the_next_photo(
     drive.wait_for_scores(page)
 
 
-@pytest.mark.first
 def test_page_refuses_a_large_file_before_upload(page, tmp_path):
     path = tmp_path / 'leaf.png'
     path.write_bytes(bytes(2 * 2**20))
@@ -184,7 +196,6 @@ def test_example_leaf_is_classified_and_removed(page):
     expect(page.locator('#classes')).not_to_contain_text('%')
 
 
-@pytest.mark.first
 def test_page_has_no_endpoints_and_connects_to_no_other_host(
     address, asked_for, model, uploads
 ):
@@ -224,7 +235,6 @@ class Proxy(BaseHTTPRequestHandler):
         pass
 
 
-@pytest.mark.first
 def test_page_works_below_a_path_with_login(
     chromium, model, uploads, leaf, monkeypatch
 ):
