@@ -11,7 +11,6 @@ PAGES = [
     'fine_tuning',
     'frontier',
     'fresh_datasets',
-    'reducers',
     'schedules',
     'alternatives',
     'baselines',

@@ -59,6 +59,21 @@ def test_overview_shows_stored_costs(method):
     assert f'| {" | ".join(cells)} |' in OVERVIEW
 
 
+def test_overview_shows_the_measured_agreement():
+    keys = dict(keep_rate='0.5', img_size='224', features='all layers')
+    keys |= dict(classifier='ridge', count='3')
+    rows = read_rows(ROOT / 'docs/results/few_tokens.csv')
+    rows = [row for row in rows if row.items() >= keys.items()]
+    agreement = {
+        (row['method'], row['network']): float(row['agreement'])
+        for row in rows
+    }
+    for method in METHODS:
+        pair = [agreement[method, x] for x in ('deit_tiny', 'vit_tiny')]
+        line = next(x for x in OVERVIEW.split('\n') if f'| [{method}](' in x)
+        assert line.split(' | ')[4] == '/'.join(f'{x:.0f}' for x in pair)
+
+
 @pytest.mark.parametrize(
     'method', ['EViT', *(pytest.param(m, marks=slow) for m in METHODS)]
 )

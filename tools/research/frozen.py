@@ -61,8 +61,7 @@ class Frozen:
         backbone (str): Name of a model config and key in ``FILES``.
         method (str): Reducer. Defaults to ``NONE``, the full ViT.
         keep_rate (float): Keep rate. Defaults to 1.0.
-        options (dict): Options of the reducer.
-        row (str): Name for options, steps or views in file names and tables.
+        row (str): Name for steps or views in file names and tables.
         img_size (int): Image size. Defaults to 224.
         steps (list[dict]): Preprocessing instead of the steps of the config.
         extra_views (list[dict]): ``row`` and ``steps`` per further view of the
@@ -72,7 +71,6 @@ class Frozen:
     backbone: str
     method: str = NONE
     keep_rate: float = 1.0
-    options: dict = field(default_factory=dict, hash=False)
     row: str = ''
     img_size: int = 224
     steps: list = field(default_factory=list, hash=False)
@@ -103,8 +101,6 @@ class Frozen:
             seed=1,
         )
         config = Run.from_key(key).compose()
-        if self.options:
-            config.model.backbone.reducer.update(self.options)
         config.model = with_layer_fusion(config.model, layers, out_type)
         if self.steps:
             config.test_dataloader.dataset.pipeline[1:-1] = self.steps

@@ -14,7 +14,6 @@ import frontier
 import intervals
 import jinja2
 import pandas as pd
-import reducers
 import schedules
 import tables
 import trained
@@ -110,7 +109,7 @@ def write(template, out):
     """Write the page for a template to the same folder in ``out``."""
     templates = dict(few_photos=page_values.values, frontier=frontier.values)
     templates.update(fine_tuning=load_fine_tuning, paper=page_values.values)
-    templates.update(intervals=intervals.values, reducers=reducers.values)
+    templates.update(intervals=intervals.values)
     templates.update(fresh_datasets=fresh_datasets.values)
     templates.update(schedules=schedules.values)
     templates.update(classifier_choice=classifier_choice.values)
