@@ -59,6 +59,27 @@ def test_a_row_has_accuracy_size_and_versions(dataset, monkeypatch):
     assert row['versions'].startswith('scikit-learn ')
 
 
+def test_comparison_leaves_out_datasets_that_lack_a_library():
+    accuracies = dict(
+        one={'fit': 70, 'fastai': 64},
+        two={'fit': 60, 'fastai': 62},
+        three={'fit': 50},
+    )
+    rows = [
+        dict(library=x, set=name, accuracy=y, cpu_seconds=y, megabytes=1)
+        for name, accuracy in accuracies.items()
+        for x, y in accuracy.items()
+    ]
+    table = pd.DataFrame(rows).assign(versions='0')
+    comparison = alternatives.Comparison(table)
+    assert comparison.libraries == ['fit', 'fastai']
+    assert [*comparison.accuracies.index] == ['one', 'two']
+    summary = comparison.summarize('fastai')
+    assert summary['better'] == dict(two=2)
+    assert summary['accuracy'] == summary['cpu_seconds'] == 63
+    assert summary['gain'] == -2 and summary['half_width'] > 4
+
+
 def test_a_failed_command_ends_with_its_message():
     program = 'import sys; sys.exit("no photos")'
     with pytest.raises(SystemExit, match='no photos'):

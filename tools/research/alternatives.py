@@ -2,9 +2,10 @@
 """Compare fit with other libraries: accuracy, CPU time, size of the result.
 
 Every library trains on three photos per class with the weights of ViT-Tiny,
-and predicts all test photos. ``MMCLCA_FOREIGN_PYTHON`` names a Python with
-AutoGluon MultiModal, fastai, and timm with scikit-learn; a missing library is
-named in one line. All libraries run without a network.
+and predicts all test photos, dataset by dataset; a stopped program continues.
+``MMCLCA_FOREIGN_PYTHON`` names a Python with AutoGluon MultiModal, fastai, and
+timm with scikit-learn; a missing library is named in one line. All libraries
+run without a network.
 """
 
 import json
@@ -21,19 +22,25 @@ from pathlib import Path
 import pandas as pd
 import torch
 from frozen import FILES, WEIGHTS, read_dataset
-from tables import kept, read_machine, select
+from tables import half_width, kept, read, read_machine
 from training_subsets import draw, get_labels
 
+from mmclca import cli
+
 STUDY = 'alternatives'
-DATASETS = ('grape5',)
+# kinds of classes: diseases, fungi, cultivars, weeds, flowers, leaves
+DATASETS = ('grape5', 'mushroom10', 'cotton5', 'seedlings12', 'flower17')
+DATASETS += ('leafsnap27', 'coffee5', 'chilli4')
 FIT = 'fit'
+AUTOGLUON = 'autogluon.multimodal', 'timm'
 # library: packages with a version, commands or lines of code that train,
 # predict and save
 LIBRARIES = {
     FIT: (('mmclca',), '2 commands'),
     'scikit-learn': (('scikit-learn', 'timm'), '12 lines of Python'),
     'fastai': (('fastai', 'timm'), '6 lines of Python'),
-    'autogluon': (('autogluon.multimodal', 'timm'), '3 lines of Python'),
+    'autogluon-few-shot': (AUTOGLUON, '3 lines of Python'),
+    'autogluon': (AUTOGLUON, '3 lines of Python'),
 }
 PYTHON = os.environ.get('MMCLCA_FOREIGN_PYTHON', sys.executable)
 PROGRAM = Path(__file__).with_name('alternatives_foreign.py')
@@ -56,26 +63,68 @@ class Photos:
     out: Path
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """Accuracy by dataset and library.
+
+    Args:
+        rows (DataFrame): Measured rows.
+    """
+
+    rows: pd.DataFrame
+
+    @property
+    def libraries(self):
+        """Measured libraries."""
+        return [x for x in LIBRARIES if x in {*self.rows.library}]
+
+    @property
+    def accuracies(self):
+        """Accuracy in percent, without datasets that lack a library."""
+        table = self.rows.pivot(
+            index='set', columns='library', values='accuracy'
+        )
+        return table[self.libraries].dropna()
+
+    def summarize(self, library):
+        """Return means, and the difference to ``fit`` over datasets."""
+        accuracies = self.accuracies
+        gains = accuracies[library] - accuracies[FIT]
+        rows = self.rows[self.rows.library == library]
+        rows = rows[rows.set.isin(accuracies.index)]
+        costs = rows[['cpu_seconds', 'megabytes']].mean()
+        return dict(
+            costs,
+            accuracy=accuracies[library].mean(),
+            gain=gains.mean(),
+            half_width=half_width(gains),
+            better=gains[gains > 0].to_dict(),
+            versions=rows.versions.iloc[0],
+        )
+
+
 def values():
     """Return the values for the template."""
-    wanted = [
-        (dict(library=library, set=name), (library, name))
-        for name in DATASETS
-        for library in LIBRARIES
-    ]
-    rows = kept(STUDY, measure, wanted)
+    comparison = Comparison(read(STUDY))
     return dict(
         facts=read_machine(STUDY),
-        names=DATASETS,
-        libraries=[x for x in LIBRARIES if x in set(rows.library)],
+        accuracies=comparison.accuracies,
+        summaries={x: comparison.summarize(x) for x in comparison.libraries},
         effort={library: effort for library, (_, effort) in LIBRARIES.items()},
-        row=lambda library, name: select(
-            rows, dict(library=library, set=name)
-        ).iloc[0],
-        mean=lambda library, column: rows[rows.library == library][
-            column
-        ].mean(),
     )
+
+
+def main():
+    parser = cli.Parser(description=__doc__)
+    which = f'datasets (default: {" ".join(DATASETS)})'
+    parser.add('datasets', which, nargs='*', default=DATASETS)
+    args = parser.parse_args()
+    wanted = [
+        (dict(library=library, set=name), (library, name))
+        for name in args.datasets
+        for library in LIBRARIES
+    ]
+    print(kept(STUDY, measure, wanted).to_string(index=False))
 
 
 def measure(library, name):
@@ -154,3 +203,7 @@ def call(command):
     if done.returncode:
         raise SystemExit(f'{" ".join(command)}\n{done.stderr[-2000:]}')
     return done.stdout
+
+
+if __name__ == '__main__':
+    cli.run(main)

@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 NAME = 'vit_tiny_patch16_224.augreg_in21k_ft_in1k'
-SECONDS = 300  # limit where a library has one
 EPOCHS = 20  # of fastai, whose quick start has one epoch for many photos
 
 
@@ -83,16 +82,20 @@ def train_fastai(train, test, out):
     return [learner.dls.vocab[x] for x in scores.argmax(1).tolist()]
 
 
-def train_autogluon(train, test, out):
-    """Fine-tune with AutoGluon MultiModal, see its image quick start."""
+def train_autogluon(train, test, out, problem_type=None):
+    """Train with AutoGluon MultiModal, see its image quick start.
+
+    By default it is fine-tuned, without a time limit.
+    """
     import pandas as pd
     from autogluon.multimodal import MultiModalPredictor
 
     photos, labels = list_photos(train)
-    predictor = MultiModalPredictor(label='label', path=str(out / 'model'))
+    predictor = MultiModalPredictor(
+        label='label', path=str(out / 'model'), problem_type=problem_type
+    )
     predictor.fit(
         pd.DataFrame(dict(image=photos, label=labels)),
-        time_limit=SECONDS,
         seed=0,
         hyperparameters={
             'model.names': ['timm_image'],
@@ -106,8 +109,14 @@ def train_autogluon(train, test, out):
     return predictor.predict(new).tolist()
 
 
+def train_autogluon_few_shot(train, test, out):
+    """Train with AutoGluon MultiModal, see its tutorial on few photos."""
+    return train_autogluon(train, test, out, 'few_shot_classification')
+
+
 LIBRARIES = {
     'autogluon': train_autogluon,
+    'autogluon-few-shot': train_autogluon_few_shot,
     'fastai': train_fastai,
     'scikit-learn': train_scikit_learn,
 }
