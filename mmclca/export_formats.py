@@ -47,11 +47,13 @@ class Download:
     """Download of a format on the page.
 
     Args:
-        title (str): Name of the download, after that of the model.
-        note (str): How to use it, in Markdown; ``{file}`` is its name.
+        title (str): Name of the file, after that of the model.
+        waiting (str): Key of the text while it is written.
+        note (str): Key of the text on its use; ``{file}`` is its name.
     """
 
     title: str
+    waiting: str
     note: str
 
 
@@ -194,10 +196,7 @@ SEND = (
     ('', 'no updates, and previews of mail do not run it'),
 )
 PHONE_APP = Download(
-    'phone app',
-    'The **phone app** identifies photos in the browser of a phone, also '
-    'offline. Unpack `{file}` and upload its folder to a web host with https; '
-    'then open its address on the phone. The app does not run as a file.',
+    'phone app', 'page.download.app_waiting', 'page.download.app'
 )
 FORMATS = {
     export_format.name: export_format

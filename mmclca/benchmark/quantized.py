@@ -4,6 +4,7 @@
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -56,24 +57,17 @@ def compare_quantized(
     plural = 's' * (threads > 1)
     latency = f'{", ".join(times)} per photo ({threads} thread{plural})'
     if not is_fitted(checkpoint):
-        return QuantizedComparison(
-            latency, 'Accuracy', '8-bit not measured: not a model folder'
-        )
+        return QuantizedComparison(latency, 'export.no_folder')
     rows = list_photos(checkpoint)
     folders = [Path(folder) for folder in (checkpoint, photos) if folder]
     photo_files = PhotoFiles.from_rows(rows, *folders)
     rows = [row for row in rows if photo_files.may_show(row.path)]
     if not rows:
-        return QuantizedComparison(
-            latency,
-            'Accuracy',
-            '8-bit not measured: the photos of the model are missing, or '
-            'have changed',
-        )
-    label, agreement = _compare_predictions(
+        return QuantizedComparison(latency, 'export.missing')
+    key, values = _compare_predictions(
         inferencer, rows, [files['8'], files['32']]
     )
-    return QuantizedComparison(latency, label, agreement)
+    return QuantizedComparison(latency, key, values)
 
 
 def list_photos(folder: str) -> list[PhotoRow]:
@@ -87,8 +81,8 @@ def _compare_predictions(
     inferencer: TokenReductionInferencer,
     rows: list[PhotoRow],
     files: list[Callable],
-) -> tuple[str, str]:
-    """Return label and text on the accuracy, or on the agreement."""
+) -> tuple[str, dict[str, Any]]:
+    """Return the text on accuracy or agreement: its key and values."""
 
     def both(images):
         outputs = [run(images) for run in files]
@@ -100,19 +94,14 @@ def _compare_predictions(
     scores, unread = extract_outputs(inferencer, paths, both, BATCH)
     rows = [row for i, row in enumerate(rows) if i not in unread]
     if not rows:
-        return 'Accuracy', '8-bit not measured: the photos cannot be read'
+        return 'export.unreadable', {}
     int8, float32 = scores.unflatten(1, (2, -1)).argmax(2).T.tolist()
     same = sum(map(int.__eq__, int8, float32))
+    values: dict[str, Any] = dict(
+        number=len(rows), share=f'{same / len(rows):.1%}'
+    )
     if rows[0].is_used:
-        return (
-            'Agreement',
-            f'{same} of {len(rows)} training photos ({same / len(rows):.1%}) '
-            'get the same prediction in 8 and 32 bits',
-        )
+        return 'export.same', values | dict(same=same)
     names = [inferencer.classes.index(row.label) for row in rows]
     right = [sum(map(int.__eq__, x, names)) for x in (int8, float32)]
-    return (
-        'Accuracy',
-        f'8-bit {right[0]} of {len(rows)} held-out photos correct, '
-        f'32-bit {right[1]} (same prediction for {same / len(rows):.1%})',
-    )
+    return 'export.right', values | dict(int8=right[0], float32=right[1])

@@ -2,11 +2,14 @@
 """Input and result of an export format."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from mmengine.config import Config
 from torch import nn
+
+from mmclca.languages import text
 
 from .preprocessing import Preprocessing
 
@@ -52,13 +55,24 @@ class QuantizedComparison:
 
     Args:
         latency (str): Latency of both, in words.
-        label (str): 'Accuracy', or 'Agreement' without held-out photos.
-        agreement (str): Accuracy or agreement of both, in words.
+        key (str): Key of the text on accuracy or agreement.
+        values (dict): Values of the text. Defaults to {}.
     """
 
     latency: str
-    label: str
-    agreement: str
+    key: str
+    values: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """'Accuracy', or 'Agreement' without held-out photos."""
+        is_agreement = self.key == 'export.same'
+        return text(f'export.{"agreement" if is_agreement else "accuracy"}')
+
+    @property
+    def agreement(self) -> str:
+        """Accuracy or agreement of both, in words."""
+        return text(self.key, **self.values)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from mmclca.errors import Error
 from mmclca.utils.messages import join_first
 
 from . import console_text
+from .change_text import describe_known_photos
 from .confirmation import check_name
 from .fit_folder import FitFolder
 from .log import Log, find_log
@@ -133,9 +134,8 @@ def _add(
     _check_learned(previous, record, new.classes)
     is_changed = record.photos.counts != previous.photos.counts
     if not is_changed:
-        names = join_first(new.classes)
-        warning = f'no new photos: the model has all photos of {names}'
-        log.print(console_text.row('Warning', warning))
+        warning = describe_known_photos(join_first(new.classes))
+        log.print_lines(console_text.format_facts([warning]))
     Refit(
         files, previous, checked, new.classes, is_changed, force, device
     ).run(log)

@@ -4,10 +4,12 @@
 import re
 from collections.abc import Collection
 from difflib import SequenceMatcher
+from typing import Any
 from unicodedata import combining, normalize
 
 from mmclca.datasets.photos.spellings import visual_key
 from mmclca.errors import Error
+from mmclca.languages import text
 
 from .record import FitRecord
 from .wording import percent
@@ -19,14 +21,17 @@ class ConfirmationError(Error):
     """A probable mistake; nothing was changed.
 
     Args:
-        reason (str): Object, problem, found and expected values.
+        key (str): Key of the reason: object, problem, found and expected.
+        **values: Values of its placeholders.
     """
 
-    def __init__(self, reason: str):
+    def __init__(self, key: str, **values: Any):
+        self.key, self.values = key, values
+        self.reason = text(key, **values)
         super().__init__(
-            f'{reason}; nothing was changed; pass force=True to do it anyway'
+            f'{self.reason}; nothing was changed; pass force=True to do it '
+            'anyway'
         )
-        self.reason = reason
 
 
 def check_name(name: str, classes: Collection[str]) -> None:
@@ -39,8 +44,7 @@ def check_name(name: str, classes: Collection[str]) -> None:
     similar = next((x for x in classes if is_similar(name, x)), None)
     if similar is not None:
         raise ConfirmationError(
-            f'the new class {name!r} resembles the existing class {similar!r};'
-            f' if the photos belong to it, give the name {similar!r}'
+            'change.similar_name', name=repr(name), similar=repr(similar)
         )
 
 
@@ -77,7 +81,8 @@ def check_accuracy(previous: FitRecord, record: FitRecord) -> None:
         return
     if after.accuracy < before.low:
         raise ConfirmationError(
-            f'the accuracy would fall from {percent(before.accuracy)} '
-            f'to {after.accuracy:.1%}, below its 95% interval (from '
-            f'{before.low:.1%}); check the photos and the class name'
+            'change.would_fall',
+            before=percent(before.accuracy),
+            after=percent(after.accuracy),
+            low=percent(before.low),
         )

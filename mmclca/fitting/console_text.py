@@ -13,16 +13,17 @@ from mmclca.export_formats import FORMATS, find_format
 from mmclca.models import Variant
 
 from .candidates import get_measured_accuracies
+from .change_text import describe_classes
 from .cost_parts import PhotoCost
 from .log import Log
 from .model_config import build_config
 from .plan import Plan
 from .probing import cross_validate_best
 from .record import FitRecord
-from .record_description import RecordDescription, describe_record, name_tested
+from .record_description import RecordDescription, describe_record
 from .record_parts import describe_variant, require_part
 from .spread_text import describe_coinciding, describe_spreads
-from .wording import Description, percent, plural
+from .wording import Description, LabeledLines, percent
 
 UNDO_CHANGE = 'undo this change'
 
@@ -37,6 +38,12 @@ def list_rows(label: str, values: Iterable[str]) -> Iterator[str]:
     for value in values:
         yield row(label, value)
         label = ''
+
+
+def format_facts(facts: Iterable[LabeledLines]) -> Iterator[str]:
+    """Align facts in lines for the screen."""
+    for fact in facts:
+        yield from list_rows(fact.label, fact.lines)
 
 
 def data_lines(record: FitRecord) -> Iterator[str]:
@@ -119,33 +126,7 @@ def class_lines(
     previous: FitRecord, record: FitRecord, names: Sequence[str]
 ) -> Iterator[str]:
     """Compare a model before and after photos of classes were changed."""
-    pair = previous, record
-    numbers = [len(x.photos.classes) for x in pair]
-    tested = [f' {name_tested(x)}' for x in pair]
-    is_alike = previous.is_across_days == record.is_across_days
-    if is_alike and all(x.is_representative for x in pair):
-        tested = ['', '']
-    before, after = (
-        f'{percent(x.estimate.accuracy)}{where} ({number} classes)'
-        for x, where, number in zip(pair, tested, numbers, strict=True)
-    )
-    yield row('Classes', ' -> '.join(map(str, numbers)))
-    for name in names:
-        count = previous.photos.counts.get(name, 0)
-        if name not in record.photos.classes:
-            yield row('Removed', f'{name} ({plural(count, "photo")})')
-            continue
-        recall = record.estimate.per_class[name]
-        photos = f'{plural(recall.n, "photo")} (previously {count})'
-        yield row('Changed', f'{name}: {photos}, recall {recall.describe()}')
-    yield row('Accuracy', f'{after}, previously {before}')
-
-
-def restored_line(record: FitRecord) -> str:
-    """Describe a previous model that is the present one again."""
-    number = plural(len(record.photos.classes), 'class', 'classes')
-    accuracy = describe_record(record).result.summary
-    return row('Restored', f'the previous model: {number}, {accuracy}')
+    return format_facts(describe_classes(previous, record, names))
 
 
 def result_lines(record: FitRecord, is_console: bool = False) -> Iterator[str]:

@@ -19,6 +19,7 @@ from mmclca.evaluation.shift import (
     ScoredPhotos,
     estimate_shift_p_value,
 )
+from mmclca.languages import text
 from mmclca.models.heads import NearestHead
 
 MIN_PHOTOS = 10
@@ -48,15 +49,12 @@ def describe_shift(
     try:
         p_value = compare_with_training(folder, inferencer, results)
     except Error as error:  # damaged, or of an earlier version
-        return (
-            f'The photos were not compared with the training photos: {error}'
-        )
+        return text('test.not_compared', problem=error)
     if p_value is None or p_value >= LEVEL:
         return ''
     bound = next((x for x in (0.001, 0.01) if p_value < x), None)
     written = f'p < {bound}' if bound else f'p = {p_value:.2g}'
-    difference = f'These photos differ from the training photos ({written})'
-    return f'{difference}: {consequence}'
+    return text('test.shift', p=written, consequence=consequence)
 
 
 def choose_references(inferencer: TokenReductionInferencer) -> Tensor | None:

@@ -44,8 +44,7 @@ def rename_class(
             raise Error(f'class {name!r} already has this name')
         if not force:
             raise ConfirmationError(
-                f'the model already has a class {new!r}: all photos of '
-                f'{name!r} would join it'
+                'change.would_join', name=repr(name), new=repr(new)
             )
         photos = {x.path: new for x in read_learned(files) if x.label == name}
         _relabel(files, previous, photos, force, device).run(log)

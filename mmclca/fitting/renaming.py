@@ -20,6 +20,7 @@ from mmclca.errors import Error
 from mmclca.utils.files import parse_rows, replace_bytes, write_rows
 
 from . import console_text
+from .change_text import describe_rename
 from .confirmation import check_name
 from .fit_folder import FitFolder
 from .log import Log
@@ -65,7 +66,7 @@ def rename(
     with log.status('Writing the report'):
         # no photo is opened: their copies are stored
         write_report(files.path)
-    log.print(console_text.row('Renamed', f'{name} -> {new}'))
+    log.print_lines(console_text.format_facts([describe_rename(name, new)]))
     undo = console_text.UNDO_CHANGE
     console_text.print_saved(log, files.path, exports, undo)
 

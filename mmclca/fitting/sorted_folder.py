@@ -17,6 +17,7 @@ from mmclca.datasets.photos import LabeledImages, list_images
 from mmclca.datasets.photos.spellings import normalize_name
 from mmclca.errors import Error
 from mmclca.evaluation import wilson
+from mmclca.languages import text
 from mmclca.utils.messages import join_first, track
 from mmclca.utils.spreadsheets import write_spreadsheet
 
@@ -209,7 +210,7 @@ def add_shift(
         inferencer (TokenReductionInferencer): Its loaded model.
     """
     new = [photo.result for photo in test.tested if not photo.in_training]
-    consequence = 'the promised accuracy may not hold for them'
+    consequence = text('test.shift_promise')
     return replace(
         test, shift=describe_shift(files, inferencer, new, consequence)
     )

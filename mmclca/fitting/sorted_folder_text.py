@@ -1,66 +1,69 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Describe the accuracy on a folder of sorted photos."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
+from mmclca.languages import text
 from mmclca.utils.messages import join_first
 
 from .accuracy_parts import describe_accuracy
-from .console_text import list_rows
+from .console_text import format_facts
 from .record import FitRecord
 from .record_description import describe_record
 from .sorted_folder import FolderTest
-from .wording import percent, plural
+from .wording import LabeledLines, count_classes, count_photos, percent
 
 MAX_PAIRS = 5
-
-
-@dataclass(frozen=True)
-class LabeledLines:
-    """Facts about a test of one kind, for screen and page.
-
-    Args:
-        label (str): Kind, in one word.
-        lines (list[str]): The facts.
-    """
-
-    label: str
-    lines: list[str]
 
 
 def folder_test_rows(test: FolderTest) -> list[LabeledLines]:
     """Describe the accuracy, next to the promised one, and the classes."""
     measured, per_class = test.measurement, test.per_class
     number = len(test.record.photos.classes)
-    tested = (
-        f'{plural(len(test.tested), "photo")} of {len(per_class)} of '
-        f'{number} classes'
+    tested = text(
+        'test.photos',
+        photos=count_photos(len(test.tested)),
+        tested=len(per_class),
+        classes=count_classes(number),
     )
     accuracy = describe_accuracy(
         measured.accuracy, measured.low, measured.high
     )
     recalls = [
-        f'{name}: {recall.describe()} on {plural(recall.n, "photo")}'
+        text(
+            'test.recall_of',
+            name=name,
+            recall=recall.describe(),
+            photos=count_photos(recall.n),
+        )
         for name, recall in per_class.items()
     ]
     confusions = [
-        f'{x.errors} of {plural(x.photos, "photo")} of {x.label} classified '
-        f'as {x.prediction}'
+        text(
+            'test.confusion',
+            errors=x.errors,
+            number=x.photos,
+            label=x.label,
+            prediction=x.prediction,
+        )
         for x in test.confusions[:MAX_PAIRS]
     ]
+    result = text(
+        'test.accuracy', accuracy=accuracy, photos=count_photos(measured.n)
+    )
+    warning = text('photos.warning')
     rows = [
-        LabeledLines('Data', [tested]),
-        LabeledLines('Skipped', list(_describe_skipped(test))),
-        LabeledLines('Warning', list(_describe_trained(test))),
-        LabeledLines('Warning', [test.shift] if test.shift else []),
+        LabeledLines(text('test.data'), [tested]),
+        LabeledLines(text('photos.skipped'), list(_describe_skipped(test))),
+        LabeledLines(warning, list(_describe_trained(test))),
+        LabeledLines(warning, [test.shift] if test.shift else []),
+        LabeledLines(text('test.result'), [result]),
+        LabeledLines(text('test.promised'), [describe_promise(test.record)]),
+        LabeledLines(text('test.recall'), recalls),
         LabeledLines(
-            'Result', [f'{accuracy} on {plural(measured.n, "photo")}']
+            text('test.confused'), confusions or [text('test.no_confusion')]
         ),
-        LabeledLines('Promised', [describe_promise(test.record)]),
-        LabeledLines('Recall', recalls),
-        LabeledLines('Confused', confusions or ['no classes']),
-        LabeledLines('Unknown', list(_describe_unknown(test))),
+        LabeledLines(text('test.unknown'), list(_describe_unknown(test))),
     ]
     return [x for x in rows if x.lines]
 
@@ -70,17 +73,11 @@ def folder_test_lines(test: FolderTest) -> Iterator[str]:
     return format_facts(folder_test_rows(test))
 
 
-def format_facts(facts: Iterable[LabeledLines]) -> Iterator[str]:
-    """Align facts in lines for the screen."""
-    for fact in facts:
-        yield from list_rows(fact.label, fact.lines)
-
-
 def describe_promise(record: FitRecord) -> str:
     """Describe the accuracy that fit reported, and for which photos."""
     described = describe_record(record)
     if described.why_unmeasured:
-        return f'nothing: {described.why_unmeasured}'
+        return text('test.no_promise', reason=described.why_unmeasured)
     return described.claim
 
 
@@ -88,24 +85,29 @@ def _describe_skipped(test: FolderTest) -> Iterator[str]:
     """Describe photos and folders that were not tested."""
     photos = test.photos
     if photos.unknown:
-        names = join_first(photos.unknown, 3)
-        yield (
-            f'{plural(sum(photos.unknown.values()), "photo")} in '
-            f'{plural(len(photos.unknown), "folder")} without a class of the '
-            f'model ({names})'
+        yield text(
+            'test.no_class',
+            photos=count_photos(sum(photos.unknown.values())),
+            folders=text('test.folders', number=len(photos.unknown)),
+            names=join_first(photos.unknown, 3),
         )
     if photos.empty:
-        number = plural(len(photos.empty), 'folder')
-        yield f'{number} without photos ({join_first(photos.empty, 3)})'
+        yield text(
+            'test.empty',
+            folders=text('test.folders', number=len(photos.empty)),
+            names=join_first(photos.empty, 3),
+        )
     if photos.without_folder:
-        number = plural(photos.without_folder, 'photo')
-        yield f'{number} not in a class folder'
+        number = count_photos(photos.without_folder)
+        yield text('test.without_folder', photos=number)
     unread = [x.result for x in test.tested if not x.is_readable]
     if unread:
         first = unread[0]
-        yield (
-            f'{len(unread)} unreadable (such as {first["image"]}: '
-            f'{first["error"]})'
+        yield text(
+            'test.unreadable',
+            number=len(unread),
+            name=first['image'],
+            problem=first['error'],
         )
 
 
@@ -114,13 +116,8 @@ def _describe_trained(test: FolderTest) -> Iterator[str]:
     trained = sum(photo.in_training for photo in test.tested)
     if trained:
         all_were = all(photo.in_training for photo in test.counted)
-        effect = (
-            'the result says nothing about new photos'
-            if all_were
-            else 'they are not counted'
-        )
-        were = 'photo was' if trained == 1 else 'photos were'
-        yield f'{trained} {were} in training: {effect}'
+        key = 'test.says_nothing' if all_were else 'test.not_counted'
+        yield text('test.trained', number=trained, effect=text(key))
 
 
 def _describe_unknown(test: FolderTest) -> Iterator[str]:
@@ -130,10 +127,10 @@ def _describe_unknown(test: FolderTest) -> Iterator[str]:
         return
     flagged = sum(photo.result['known'] is False for photo in counted)
     threshold = test.record.threshold
-    promised = ''
+    share = percent(flagged / len(counted))
     if threshold is not None and threshold.false_alarms is not None:
-        promised = f', {percent(threshold.false_alarms)} promised'
-    yield (
-        f'{flagged} of {plural(len(counted), "photo")} flagged by mistake '
-        f'({percent(flagged / len(counted))}{promised})'
+        promised = percent(threshold.false_alarms)
+        share = text('test.flagged_promised', share=share, promised=promised)
+    yield text(
+        'test.flagged', flagged=flagged, number=len(counted), share=share
     )

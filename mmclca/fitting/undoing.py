@@ -4,6 +4,7 @@
 from mmclca.errors import Error
 
 from . import console_text
+from .change_text import describe_restored
 from .fit_folder import FitFolder
 from .log import find_log
 from .refitting import read_undamaged
@@ -21,6 +22,6 @@ def undo_change(files: FitFolder) -> None:
         exports = files.list_exports()
         log.open(files.log)
         files.exchange_previous()
-        log.print(console_text.restored_line(record))
+        log.print_lines(console_text.format_facts([describe_restored(record)]))
         undo = 'back to the other model'
         console_text.print_saved(log, files.path, exports, undo)

@@ -40,6 +40,19 @@ class Description:
     advice: Advice | None = None
 
 
+@dataclass(frozen=True)
+class LabeledLines:
+    """Facts of one kind, for screen and page.
+
+    Args:
+        label (str): Kind, in one word.
+        lines (list[str]): The facts.
+    """
+
+    label: str
+    lines: list[str]
+
+
 def is_table(source: str) -> bool:
     """Return whether photos are listed in a table."""
     return Path(source).suffix.lower() in TABLES

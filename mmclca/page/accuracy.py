@@ -17,6 +17,7 @@ from mmclca.fitting.sorted_folder import (
     sort_photos,
 )
 from mmclca.fitting.sorted_folder_text import folder_test_rows
+from mmclca.languages import text
 
 from .handlers import shown_problems
 from .identify import IdentifyTab
@@ -107,7 +108,8 @@ def measure_folder(
         tested.append(replace(photo, result=photo.result | dict(image=path)))
         if len(tested) % BATCH == 0:
             total = len(photos.paths)
-            yield AccuracyView(f'Classified {len(tested)} of {total} photos')
+            state = text('page.classified', number=len(tested), count=total)
+            yield AccuracyView(state)
     test = FolderTest(record, photos, tested)
     test = add_shift(test, files, model.inferencer)
     test.write(table)

@@ -6,18 +6,12 @@ from dataclasses import dataclass
 
 import gradio as gr
 
+from mmclca.languages import text
+
 from .accuracy import AccuracyTab, AccuracyView
 from .folder_input import FolderInput, create_folder_input
-from .limits import LIMITS
+from .language import label
 from .loaded_model import ModelVersion
-
-INTRODUCTION = (
-    '# Measure the accuracy on sorted photos\n'
-    'Make one folder per class with the name of the class, and put these '
-    'folders into one folder or ZIP archive. Take photos that the model was '
-    'not trained on, such as those of another day. '
-    f'{LIMITS} Photos are deleted after the test.'
-)
 
 
 @dataclass(frozen=True)
@@ -41,7 +35,9 @@ class AccuracyComponents:
             self.photos.folder: None,  # ready for the next folder
             self.state: view.state,
             self.result: view.result,
-            self.table: gr.File(table, visible=table is not None),
+            self.table: gr.File(
+                table, label=text('page.test.table'), visible=table is not None
+            ),
         }
 
     def clear(self) -> dict:
@@ -68,13 +64,9 @@ def build_accuracy(tab: AccuracyTab, version: gr.State) -> AccuracyComponents:
 
 def _create_components() -> AccuracyComponents:
     """Create the components in the current tab."""
-    gr.Markdown(INTRODUCTION)
+    gr.Markdown(label('label.test.introduction'))
     photos = create_folder_input('sorted', 'sorted_zip')
     state = gr.Markdown(elem_id='test_state')
     result = gr.Markdown(elem_id='test_result')
-    table = gr.File(
-        label='Table with one row per photo',
-        visible=False,
-        elem_id='test_table',
-    )
+    table = gr.File(visible=False, elem_id='test_table')
     return AccuracyComponents(photos, state, result, table)

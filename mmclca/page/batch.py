@@ -16,6 +16,7 @@ from mmclca.apis import find_images, write_table
 from mmclca.apis.result_counts import describe_counts
 from mmclca.errors import Error
 from mmclca.fitting.new_photos import choose_references, describe_shift
+from mmclca.languages import text
 from mmclca.utils.spreadsheets import NEEDED
 
 from .handlers import shown_problems
@@ -25,12 +26,6 @@ from .markdown import escape_markdown
 from .uploads import UploadedFolder, opened
 
 BATCH = 32  # photos per prediction, and per update of the progress
-SHIFTED = 'The accuracy is probably lower; the tab Survey measures it.'
-UNKNOWN, UNREADABLE = 'unknown', 'unreadable'
-HELP = (
-    'One row per photo: sort by `confidence`, and check the lowest. '
-    '`.xlsx` opens in Excel in any language; `.csv` in any program.'
-)
 
 
 @dataclass(frozen=True)
@@ -98,7 +93,7 @@ def tabulate_folder(
     """
     photos, inferencer = find_images([folder.path]), model.inferencer
     if not photos:
-        raise Error(f'{folder.title} has no photo.')
+        raise Error(text('page.many.no_photo', folder=folder.title))
     results: list[dict[str, Any]] = []
     stream = inferencer.stream(
         photos, BATCH, references=choose_references(inferencer)
@@ -107,7 +102,10 @@ def tabulate_folder(
         # the copy of the upload is deleted: its path means nothing
         results.append(result | dict(image=os.path.relpath(path, folder.path)))
         if len(results) % BATCH == 0:
-            yield BatchView(f'Classified {len(results)} of {len(photos)}')
+            number, count = len(results), len(photos)
+            yield BatchView(
+                text('page.classified', number=number, count=count)
+            )
     endings = ['.xlsx', '.csv'] if find_spec(NEEDED) else ['.csv']
     files = [tables / f'{folder.title} classified{x}' for x in endings]
     for file in files:
@@ -115,7 +113,8 @@ def tabulate_folder(
     shift = ''
     if model.files is not None:
         read = [result for result in results if 'error' not in result]
-        shift = describe_shift(model.files, inferencer, read, SHIFTED)
+        consequence = text('page.many.shifted')
+        shift = describe_shift(model.files, inferencer, read, consequence)
     notes = [*folder.notes, describe_counts(results), *filter(None, [shift])]
     yield BatchView(result=describe_batch(results, notes), tables=files)
 
@@ -129,12 +128,16 @@ def describe_batch(
         f'| {escape_markdown(name)} | {number} |'
         for name, number in counts.most_common()
     ]
-    table = '\n'.join(['| class | photos |', '| --- | ---: |', *rows])
-    return '\n\n'.join([*map(escape_markdown, notes), table, HELP])
+    heading = text('page.many.columns')
+    table = '\n'.join([heading, '| --- | ---: |', *rows])
+    notes = [escape_markdown(note) for note in notes]
+    return '\n\n'.join([*notes, table, text('page.many.help')])
 
 
 def name_result(result: dict[str, Any]) -> str:
     """Name the predicted class, or what is wrong with a photo."""
     if 'error' in result:
-        return UNREADABLE
-    return UNKNOWN if result['known'] is False else result['pred_class']
+        return text('page.many.unreadable')
+    if result['known'] is False:
+        return text('page.many.unknown')
+    return result['pred_class']

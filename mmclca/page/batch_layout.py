@@ -6,18 +6,12 @@ from dataclasses import dataclass
 
 import gradio as gr
 
+from mmclca.languages import text
+
 from .batch import BatchTab, BatchView
 from .folder_input import FolderInput, create_folder_input
-from .limits import LIMITS
+from .language import label
 from .loaded_model import ModelVersion
-
-INTRODUCTION = (
-    '# Classify many photos\n'
-    'Drop a folder or ZIP archive of photos, which need not be sorted. '
-    'You get a table with the class of each photo. '
-    f'{LIMITS} Photos are deleted after they are classified.'
-)
-TABLES = 'Tables with one row per photo'
 
 
 @dataclass(frozen=True)
@@ -40,7 +34,11 @@ class BatchComponents:
         return {
             self.photos.folder: None,  # ready for the next folder
             self.state: view.state,
-            self.tables: gr.File(tables or None, visible=bool(tables)),
+            self.tables: gr.File(
+                tables or None,
+                label=text('page.many.tables'),
+                visible=bool(tables),
+            ),
             self.result: view.result,
         }
 
@@ -54,15 +52,12 @@ def build_batch(tab: BatchTab, version: gr.State) -> BatchComponents:
 
     ``version`` is the key for the chosen model.
     """
-    gr.Markdown(INTRODUCTION)
+    gr.Markdown(label('label.many.introduction'))
     parts = BatchComponents(
         photos=create_folder_input('batch', 'batch_zip'),
         state=gr.Markdown(elem_id='batch_state'),
         tables=gr.File(
-            label=TABLES,
-            visible=False,
-            file_count='multiple',
-            elem_id='batch_tables',
+            visible=False, file_count='multiple', elem_id='batch_tables'
         ),
         result=gr.Markdown(elem_id='batch_result'),
     )

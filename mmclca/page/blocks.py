@@ -15,15 +15,12 @@ from .form_layout import FormComponents, build_form
 from .handlers import bind
 from .identify import IdentifyTab
 from .identify_layout import PhotoComponents, build_identify
+from .language import label
 from .loaded_model import ModelVersion
 from .survey import SurveyTab
 from .survey_layout import SurveyComponents, build_survey
 
-TITLE, EXPLORE = 'Identify a photo', 'explore token reduction'
-PRIVACY = (
-    'Photos stay on the computer that runs this page, and are deleted after '
-    'two hours.'
-)
+TITLE = 'mmclca'  # in all languages
 # as many columns as fit, also on a phone; all similar photos; notes as dark as
 # titles; columns of the log are aligned; the paths of form.js are hidden
 CSS = (
@@ -48,7 +45,7 @@ def build_page(
         version = gr.State()  # the visitor's model, chosen in the form
         with gr.Tabs() as tabs:
             if form:
-                with gr.Tab('Train', id='train'):
+                with gr.Tab(label('label.train.tab'), id='train'):
                     parts = build_form(form, version)
             model_tabs = build_tabs(identify_tab, version)
         bind(
@@ -163,17 +160,23 @@ class ModelTabs:
 
 def build_tabs(identify_tab: IdentifyTab, version: gr.State) -> ModelTabs:
     """Create the tabs of a model in the current ``gr.Tabs``."""
-    with gr.Tab('Identify', id='identify'):
-        gr.Markdown(f'# {TITLE}\n{PRIVACY}')
+    with gr.Tab(label('label.identify.tab'), id='identify'):
+        gr.Markdown(label('label.identify.heading'))
         photo = build_identify(identify_tab, version)
-        about = gr.Textbox(label='Model', interactive=False, elem_id='model')
-    with gr.Tab('Many photos', visible=False, id='batch') as many:
+        about = gr.Textbox(
+            label=label('label.identify.model'),
+            interactive=False,
+            elem_id='model',
+        )
+    with gr.Tab(label('label.many.tab'), visible=False, id='batch') as many:
         batch = build_batch(BatchTab(identify_tab), version)
-    with gr.Tab('Test', visible=False, id='test') as test:
+    with gr.Tab(label('label.test.tab'), visible=False, id='test') as test:
         accuracy = build_accuracy(AccuracyTab(identify_tab), version)
-    with gr.Tab('Survey', visible=False, id='survey') as survey_tab:
+    with gr.Tab(
+        label('label.survey.tab'), visible=False, id='survey'
+    ) as survey_tab:
         survey = build_survey(SurveyTab(identify_tab), version)
-    with gr.Tab(f'For researchers: {EXPLORE}', visible=False) as explore:
+    with gr.Tab(label('label.explore.tab'), visible=False) as explore:
         build_explore(photo.plant, explore)
     return ModelTabs(
         identify_tab=identify_tab,

@@ -9,6 +9,7 @@ import json
 import sys
 import traceback
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 from mmclca.errors import is_wrong_input
@@ -37,8 +38,8 @@ def fit_model(**settings) -> None:
 
 def export_folder(
     folder: str, format_name: str, out: str, photos: str, name: str
-) -> str:
-    """Export a model folder; return the effect of 8 bits, or an empty text.
+) -> dict | None:
+    """Export a model folder; return its 8-bit comparison, if any, as a dict.
 
     ``photos`` is the folder of its photos, ``name`` its title.
     """
@@ -56,7 +57,7 @@ def export_folder(
         {key: value for key, value in titles.items() if key in names},
     )
     comparison = exported.comparison
-    return f'{comparison.label}: {comparison.agreement}' if comparison else ''
+    return asdict(comparison) if comparison else None
 
 
 def do_task(task: str, settings: dict) -> object:

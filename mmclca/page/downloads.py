@@ -9,17 +9,13 @@ from tempfile import TemporaryDirectory
 from threading import Lock
 
 from mmclca.checkpoints.gate.folders import remove_folder
+from mmclca.deployment import QuantizedComparison
 from mmclca.export_formats import FORMATS, ExportFormat
+from mmclca.languages import text
 from mmclca.utils.files import replace_file
 
 from .models import KeptModel
 from .process import run_task
-
-REPORT_NOTE = '`{}` opens in any browser. You can send or print it.'
-MODEL_NOTE = (
-    '`{}` is the model, to keep or to give to others. Unpack it to open it '
-    'with this program on another computer.'
-)
 
 
 @dataclass(frozen=True)
@@ -41,7 +37,7 @@ class Downloads:
 
     def __init__(self, folder: Path):
         self.folder, self._lock = folder, Lock()
-        self._comparisons: dict[Path, str] = {}  # by export
+        self._comparisons: dict[Path, dict | None] = {}  # by export
 
     def pack(self, model: KeptModel) -> Iterator[Package]:
         """Copy report and model; then export the model, in minutes.
@@ -62,17 +58,17 @@ class Downloads:
                 replace_file(archive, model.write_zip)
         files = [report, archive]
         notes = [
-            REPORT_NOTE.format(report.name),
-            MODEL_NOTE.format(archive.name),
+            text('page.download.report', file=report.name),
+            text('page.download.model', file=archive.name),
         ]
         for export_format in FORMATS.values():
             if download := export_format.download:
-                waiting = f'Preparing the {download.title} ...'
+                waiting = text(download.waiting)
                 yield Package(files, '\n\n'.join([*notes, waiting]))
                 file = self._export(model, export_format, folder)
-                note = download.note.format(file=file.name)
+                note = text(download.note, file=file.name)
                 files = [*files, file]
-                notes += [note, self._comparisons[file]]
+                notes += [note, describe_comparison(self._comparisons[file])]
         yield Package(files, '\n\n'.join(notes))
 
     def _export(
@@ -112,3 +108,15 @@ class Downloads:
             remove_folder(folder.parent)
             folder.mkdir(parents=True)
         return folder
+
+
+def describe_comparison(facts: dict | None) -> str:
+    """Describe an 8-bit export in a line, see :func:`.export_folder`."""
+    if facts is None:
+        return ''
+    comparison = QuantizedComparison(**facts)
+    return text(
+        'page.download.compared',
+        label=comparison.label,
+        facts=comparison.agreement,
+    )

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 import gradio as gr
 import numpy as np
 
+from mmclca.fitting.report_patches import LABELS
+from mmclca.languages import text
 from mmclca.registry import MODELS
 from mmclca.visualization.kept_patches import (
     MIXED,
@@ -17,27 +19,19 @@ from mmclca.visualization.kept_patches import (
 from mmclca.visualization.painting import KEPT, MERGED
 
 from .handlers import bind_model
+from .language import label
 from .plant import SeenPlant
 from .prediction import classify, show_kept_patches
-from .variants import MeasuredCost, Variants
+from .variants import NONE, MeasuredCost, Variants
 
-INTRODUCTION = (
-    'The model splits the photo of the first tab into patches, and merges or '
-    'drops some of them step by step. Drop a photo there first.'
-)
-RATE = (
-    'Share of tokens kept at each step: 0.5 keeps half of them. A lower '
-    'rate costs less, but the model may make more mistakes.'
-)
-FIXED = 'Fixed at {:g}: this method was trained for this keep rate only.'
-COSTS = ['Model', 'GMACs', 'Latency (ms)']
+COSTS = ['', 'GMACs', 'ms']  # in all languages
 # legend; white and gray stand for swatches without a single color
-COLORS = {swatch.label: swatch.fill for swatch in SWATCHES.values()}
-COLORS |= {
-    SWATCHES[KEPT].label: '#ffffff',
-    SWATCHES[MERGED].label: '#dddddd',
-    MIXED.label: '#ffa500',
+FILLS = {swatch: swatch.fill for swatch in SWATCHES.values()} | {
+    SWATCHES[KEPT]: '#ffffff',
+    SWATCHES[MERGED]: '#dddddd',
+    MIXED: '#ffa500',
 }
+COLORS = {LABELS[swatch]: fill for swatch, fill in FILLS.items()}
 
 
 @dataclass(frozen=True)
@@ -48,14 +42,14 @@ class Exploration:
         scores (dict[str, float]): Five best scores by class, best first.
         pictures (list[tuple[np.ndarray, str]]): The photo and its patches
             after each stage, with captions.
-        legend (list[str]): Texts of the legend.
+        legend (dict[str, str]): Texts of the legend, by their keys.
         costs (list[MeasuredCost] | None): Cost of the method and of the full
             model; None until it is measured.
     """
 
     scores: dict[str, float]
     pictures: list[tuple[np.ndarray, str]]
-    legend: list[str]
+    legend: dict[str, str]
     costs: list[MeasuredCost] | None = None
 
 
@@ -77,7 +71,7 @@ def explore(
     exploration = Exploration(
         prediction.scores,
         draw_stages(patches),
-        [swatch.label for swatch in legend([patches])],
+        {LABELS[x]: text(LABELS[x]) for x in legend([patches])},
     )
     yield exploration
     costs = variants.compare_costs(variant, seen.packed, prediction)
@@ -87,10 +81,21 @@ def explore(
 def draw_stages(patches: KeptPatches) -> list[tuple[np.ndarray, str]]:
     """Return the photo and its patches after each stage, with captions."""
     rows, columns = patches.hw
-    pictures = [(patches.image, f'{rows * columns} patches')]
+    whole = text('page.explore.patches', number=rows * columns)
+    pictures = [(patches.image, whole)]
     for number, stage in enumerate(patches.stages, start=1):
-        kept = 'mixed' if stage.mixed else f'{stage.kept:.0%} {stage.kept_as}'
-        caption = f'{number}: {len(stage.weights)} tokens, {kept}'
+        kept = text('page.explore.mixed')
+        if not stage.mixed:
+            share = f'{stage.kept:.0%}'
+            kept = text(
+                'page.explore.kept', share=share, kept_as=stage.kept_as
+            )
+        caption = text(
+            'page.explore.stage',
+            number=number,
+            tokens=len(stage.weights),
+            kept=kept,
+        )
         pictures.append((stage.picture, caption))
     return pictures
 
@@ -135,7 +140,7 @@ class ExploreComponents:
                 min(0.05, start_rate),
                 value=start_rate if is_fixed else keep_rate,
                 interactive=not is_fixed,
-                info=FIXED.format(start_rate) if is_fixed else RATE,
+                info=describe_rate(start_rate if is_fixed else None),
             ),
         }
 
@@ -157,20 +162,27 @@ class ExploreComponents:
             self.classes: exploration.scores,
             self.pictures: exploration.pictures,
             # Gradio colors a text by its category
-            self.legend: [(label, label) for label in exploration.legend],
+            self.legend: [(x, key) for key, x in exploration.legend.items()],
             self.costs: None,
         }
+
+
+def describe_rate(fixed: float | None) -> str:
+    """Describe the keep rate, or the only one of a method."""
+    if fixed is None:
+        return text('page.explore.rate')
+    return text('page.explore.fixed', rate=f'{fixed:g}')
 
 
 def label_method(method: str, variants: Variants) -> str:
     """Label a method with its summary, and the one of the training as such."""
     reducer = MODELS.get(method)  # None without a reducer
-    label = method
+    title = text('page.explore.none') if method == NONE else method
     if reducer and reducer.summary:
-        label = f'{label}: {reducer.summary}'
+        title = f'{title}: {reducer.summary}'
     if method == variants.trained_method:
-        label = f'{label} (used in training)'
-    return label
+        title = text('page.explore.trained', method=title)
+    return title
 
 
 def round_to_3(number: float) -> float:
@@ -204,24 +216,29 @@ def build_explore(seen: gr.State, tab: gr.Tab) -> ExploreComponents:
 
 def _create_components() -> ExploreComponents:
     """Create the components in the current tab."""
-    gr.Markdown(INTRODUCTION)
+    gr.Markdown(label('label.explore.introduction'))
     with gr.Row():
         with gr.Column(scale=4, min_width=320):
             method = gr.Dropdown(
-                [], label='Method', filterable=False, elem_id='method'
+                [],
+                label=label('label.explore.method'),
+                filterable=False,
+                elem_id='method',
             )
             keep_rate = gr.Slider(
                 0.05,
                 1,
                 0.5,
                 step=0.01,
-                label='Keep rate',
+                label=label('label.explore.keep_rate'),
                 buttons=[],
                 elem_id='keep_rate',
             )
-            classes = gr.Label(label='Predictions', elem_id='explored')
+            classes = gr.Label(
+                label=label('label.explore.classes'), elem_id='explored'
+            )
         with gr.Column(scale=7, min_width=320):
-            gr.Markdown('Patches after each step')
+            gr.Markdown(label('label.explore.patches'))
             pictures = gr.Gallery(
                 show_label=False, format='png', buttons=[], elem_id='survivors'
             )
@@ -231,7 +248,7 @@ def _create_components() -> ExploreComponents:
                 show_label=False,
                 elem_id='legend',
             )
-            gr.Markdown('Inference cost (GMACs: billion multiply-accumulates)')
+            gr.Markdown(label('label.explore.cost'))
             costs = gr.Dataframe(headers=COSTS, buttons=[], elem_id='costs')
     return ExploreComponents(
         method, keep_rate, classes, pictures, swatches, costs

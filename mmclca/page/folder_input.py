@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import gradio as gr
 
 from .handlers import bind_model
+from .language import label
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def create_folder_input(zone: str, button: str) -> FolderInput:
             elem_classes='photo-folder',
         ),
         archive=gr.UploadButton(
-            'Or choose a ZIP archive',
+            label('label.folder.zip'),
             file_count='multiple',
             file_types=['.zip'],
             elem_id=button,

@@ -68,7 +68,7 @@
     try {
       for (const entry of entries.filter(Boolean)) await walk(entry, found);
     } catch (error) {
-      alert(`The folder cannot be read (${error.message}).`);
+      alert(mmclcaTexts.unreadable.replace('{problem}', error.message));
       return;
     }
     send(input, found.map(([, file]) => file));

@@ -12,6 +12,8 @@ from pathlib import Path
 from mmclca.datasets.photos import CAPTURE_KINDS, read_photos
 from mmclca.errors import Error
 from mmclca.fitting.fine_tuning import explain_too_few
+from mmclca.fitting.record import FitRecord
+from mmclca.languages import current_language, text
 
 from .downloads import Downloads, Package
 from .handlers import shown_problems
@@ -25,16 +27,6 @@ from .phone import PhoneServer
 from .progress import FitProgress
 from .result import describe_result
 from .uploads import read_paths, resolve_upload
-
-FIRST = (
-    'A first model is ready, which fine-tuning may improve. You can use it '
-    'now, and resume the training later.'
-)
-COMPLETE = 'The model is ready. Only its latency is still being measured.'
-FAILED = (
-    'The earlier model is kept. To train another one, type another name and '
-    'choose the photos again.'
-)
 
 
 @dataclass(frozen=True)
@@ -125,12 +117,13 @@ class FitForm:
             model = self.store.find(name)
             name = model.name
             if groups not in (None, '', *CAPTURE_KINDS):  # a forged request
-                raise Error('Please choose which photos belong together.')
+                raise Error(text('page.choose_groups'))
             settings = dict(
                 photos=str(model.photos),
                 out=str(model.files.path),
                 name=name,
                 groups=groups or None,
+                language=current_language(),
                 **self.settings,
             )
             self.job.start(
@@ -157,16 +150,17 @@ class FitForm:
         is_running, summary, result, report = job.is_running, '', '', ''
         is_ready = is_finished = can_undo = False
         classes: list[str] = []
-        version = None
+        version = record = None
         with shown_problems():
             model = self.store.find(name) if name else None
             if model and model.has_photos:
                 summary = self.store.summarize(model)
                 is_ready = model.is_ready
-                is_finished = is_ready and model.is_finished
-            if model and is_ready and not is_running:
-                load_version(model.version)
+            if model and is_ready:
                 record = model.read_record()
+                is_finished = record.seconds > 0
+            if model and record and not is_running:
+                load_version(model.version)
                 result = describe_result(record)
                 classes, can_undo = record.photos.classes, model.can_undo
                 version, report = model.version, model.frame_report()
@@ -184,7 +178,7 @@ class FitForm:
             result=result,
             version=version,
             report=report,
-            state=describe_state(job, is_ready, is_finished),
+            state=describe_state(job, record, is_finished),
             log='\n'.join(job.lines),
         )
 
@@ -192,16 +186,14 @@ class FitForm:
         """Copy model and report to the uploads, and then the phone app."""
         with shown_problems():
             model = self.store.find(name)
-            if not model.is_ready:
-                raise Error(f'{model.name} has no model yet. Please train it.')
+            model.require_ready()
             yield from self.downloads.pack(model)
 
     def open_on_phone(self, name: str) -> str:
         """Serve the app of a model; return its QR code in HTML."""
         with shown_problems():
             model = self.store.find(name)
-            if not model.is_ready:
-                raise Error(f'{model.name} has no model yet. Please train it.')
+            model.require_ready()
             return self.phone.open(model)
         return ''
 
@@ -212,15 +204,22 @@ def estimate_training(photos: Path) -> FitProgress:
     return FitProgress(len(images), not explain_too_few(images))
 
 
-def describe_state(job: Job, is_ready: bool, is_finished: bool) -> str:
-    """Describe the state of a training, and what the user can do."""
-    state = job.describe()
+def describe_state(
+    job: Job, record: FitRecord | None, is_finished: bool
+) -> str:
+    """Describe the state of the work on a model, and what the user can do.
+
+    ``record`` is that of a model that can be used.
+    """
+    state, is_ready = job.describe(), record is not None
     if job.is_change:
-        return state
+        done = job.change
+        return done.describe(record) if done and record else state
     if is_finished and not (job.is_running or job.has_failed):
-        return 'Done.'
+        return text('page.state.done')
     if is_ready and job.is_running:
-        return f'{state}<p>{COMPLETE if is_finished else FIRST}</p>'
+        key = 'page.state.complete' if is_finished else 'page.state.first'
+        return f'{state}<p>{text(key)}</p>'
     if is_ready and job.has_failed:
-        return f'{state}<p>{FAILED}</p>'
+        return f'{state}<p>{text("page.state.kept")}</p>'
     return state

@@ -9,25 +9,21 @@ from typing import Any
 import gradio as gr
 from gradio.components import Component
 
+from mmclca.languages import text
+
 from .downloads import Package
 from .folder_input import FolderInput, create_folder_input
 from .form import FitForm, FormView
 from .growth import Growth
 from .growth_layout import GrowthComponents, bind_growth, create_growth
 from .handlers import bind
-from .limits import LIMITS
+from .language import label
 
 SCRIPT = Path(__file__).with_name('form.js')
-INTRODUCTION = (
-    'Make one folder per class, such as `rose` and `tulip`, and put these '
-    'folders into one folder or ZIP archive. '
-    f'{LIMITS} Photos stay on the computer that runs this page. Photos you '
-    ' train on are kept in `{}`.'
-)
 GROUPS = [
-    ('None: each photo alone', ''),
-    ('Photos of one day', 'day'),
-    ('Photos in one folder, inside that of the class', 'folder'),
+    (label('label.train.alone'), ''),
+    (label('label.train.day'), 'day'),
+    (label('label.train.folder'), 'folder'),
 ]
 # new values by component; other components keep theirs
 Update = dict[Component, Any]
@@ -129,7 +125,7 @@ class FormComponents:
         )
         return {
             self.start: gr.Button(
-                'Resume training' if view.is_ready else 'Train',
+                _label_start(view),
                 visible=bool(view.summary) and is_idle,
                 variant='secondary' if view.is_ready else 'primary',
             ),
@@ -149,9 +145,18 @@ class FormComponents:
         """Return the values for files to download."""
         return {
             self.packed: gr.Column(visible=True),
-            self.files: [str(path) for path in package.files],
+            self.files: gr.File(
+                [str(path) for path in package.files],
+                label=text('page.downloads'),
+            ),
             self.note: package.note,
         }
+
+
+def _label_start(view: FormView) -> str:
+    if view.is_ready:
+        return text('page.resume')
+    return label('label.train.start')
 
 
 def _show_filled(content: str) -> gr.Textbox:
@@ -211,15 +216,21 @@ def build_form(form: FitForm, version: gr.State) -> FormComponents:
 
 def _create_components(out: Path, version: gr.State) -> FormComponents:
     """Create the components; ``out`` is the folder of all models."""
-    gr.Markdown('# Train a model on your photos')
-    with gr.Accordion('Choose photos', elem_id='photos') as photos:
-        gr.Markdown(INTRODUCTION.format(out))
+    gr.Markdown(label('label.train.heading'))
+    with gr.Accordion(
+        label('label.choose_photos'), elem_id='photos'
+    ) as photos:
+        introduction = label('label.train.introduction')
+        gr.Markdown(f'{introduction} `{out}`')
         upload = create_folder_input('folder', 'zip')
         summary = gr.Textbox(
-            label='Photos', max_lines=8, visible=False, elem_id='found'
+            label=label('label.train.summary'),
+            max_lines=8,
+            visible=False,
+            elem_id='found',
         )
     name = gr.Dropdown(
-        label='Name of the model (default: folder name), or an earlier model',
+        label=label('label.train.name'),
         allow_custom_value=True,
         elem_id='name',
     )
@@ -227,30 +238,34 @@ def _create_components(out: Path, version: gr.State) -> FormComponents:
     state = gr.Markdown(sanitize_html=False, elem_id='state')
     result = gr.Markdown(elem_id='result')
     with gr.Row(visible=False) as after:
-        attempt = gr.Button('Try photos', variant='primary', elem_id='try')
-        pack = gr.Button('Prepare downloads', elem_id='pack')
-        phone = gr.Button('Open on my phone', elem_id='phone')
+        attempt = gr.Button(
+            label('label.train.try'), variant='primary', elem_id='try'
+        )
+        pack = gr.Button(label('label.train.pack'), elem_id='pack')
+        phone = gr.Button(label('label.train.phone'), elem_id='phone')
     growth = create_growth()
     groups = gr.Dropdown(
         GROUPS,
         value='',
-        label='Which photos belong together?',
-        info='They are never both in training and test.',
+        label=label('label.train.groups'),
+        info=label('label.train.groups_info'),
         visible=False,
         elem_id='groups',
     )
-    start = gr.Button('Train', elem_id='fit', visible=False)
+    start = gr.Button(label('label.train.start'), elem_id='fit', visible=False)
     with gr.Row():
-        cancel = gr.Button('Cancel', elem_id='cancel', visible=False)
-        use = gr.Button('Use this model now', elem_id='use', visible=False)
+        cancel = gr.Button(
+            label('label.train.cancel'), elem_id='cancel', visible=False
+        )
+        use = gr.Button(label('label.train.use'), elem_id='use', visible=False)
     with gr.Column(visible=False) as packed:
-        files = gr.File(label='Downloads', elem_id='packed')
+        files = gr.File(elem_id='packed')
         note = gr.Markdown(elem_id='app')
     code = gr.Markdown(sanitize_html=False, elem_id='code')
     report = gr.Markdown(sanitize_html=False, elem_id='report')
-    with gr.Accordion('Details', open=False):
+    with gr.Accordion(label('label.details'), open=False):
         log = gr.Textbox(
-            label='Output of the training',
+            label=label('label.train.log'),
             max_lines=15,
             visible=False,
             elem_id='log',

@@ -8,6 +8,7 @@ Changes run in a separate process, as the commands do them.
 from pathlib import Path
 
 from mmclca.errors import Error
+from mmclca.languages import text
 
 from .form import FitForm, FormView
 from .handlers import shown_problems
@@ -69,7 +70,7 @@ class Growth:
             model, label = self._require_idle(name), _require_class(label)
             new = new.strip() if isinstance(new, str) else ''
             if not new:
-                raise Error('Please type the new name of the class.')
+                raise Error(text('page.type_class'))
             self._start(model, 'rename_class', name=label, new=new)
         return self.form.show(name)
 
@@ -86,7 +87,7 @@ class Growth:
         with shown_problems():
             model = self._require_idle(name)
             if not corrections:
-                raise Error('Please correct a photo first.')
+                raise Error(text('page.correct_first'))
             self._start(model, 'move_photos', labels=corrections)
         return self.form.show(name)
 
@@ -130,18 +131,14 @@ class Growth:
         """Return a model; refuse one in work, and one that is not trained."""
         model = self.store.find(name)
         if self.job.is_running and self.job.name == model.name:
-            raise Error(
-                f'{model.name} is in work. Please wait until it ends, or '
-                'cancel it.'
-            )
+            raise Error(text('page.in_work', name=model.name))
         if not model.has_photos:
-            raise Error('Please choose a model.')
+            raise Error(text('page.choose_model'))
         return model
 
     def _start(self, model: KeptModel, change: str, **settings) -> None:
         """Start to change a trained model."""
-        if not model.is_ready:
-            raise Error(f'{model.name} has no model yet. Please train it.')
+        model.require_ready()
         task_settings = dict(
             folder=str(model.files.path),
             change=change,
@@ -153,5 +150,5 @@ class Growth:
 
 def _require_class(label: str | None) -> str:
     if not isinstance(label, str) or not label:
-        raise Error('Please choose a class.')
+        raise Error(text('page.choose_class'))
     return label

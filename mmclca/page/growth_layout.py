@@ -9,30 +9,16 @@ import gradio as gr
 from gradio.components import Component
 
 from mmclca.fitting.wording import sentence
+from mmclca.languages import text
 
 from .folder_input import FolderInput, create_folder_input
 from .form import FormView
 from .growth import Growth
 from .handlers import bind
+from .language import label
 from .marked import MarkedPhoto
 
 Bind = Callable[..., None]
-TITLE = 'Change the model'
-ADD = (
-    'Drop photos of known or new classes: a folder or ZIP archive with one '
-    'folder per class, such as one from the phone app. If all photos show '
-    'one class, choose or type it first.'
-)
-MARKED = (
-    'The report marks photos that the model does not recognize. Is the label '
-    'wrong? Choose a photo, then its right class, or remove it. **Apply** '
-    'changes the model. No file is moved or deleted.'
-)
-CLASSES = 'A class with the name of another one joins it. No photo is deleted.'
-DELETE = 'The model and its photos on this page will be deleted for good.'
-NO_MARKED = 'The report marks no photo.'
-REMOVE = 'remove'
-CORRECTED = '**{} corrected:** {}'
 
 
 @dataclass(frozen=True)
@@ -147,12 +133,15 @@ class GrowthComponents:
     ) -> dict[Component, Any]:
         """List the corrections so far; show the next photo."""
         titles = {photo.path: photo.title for photo in photos}
+        removal = text('page.removal')
         lines = [
-            f'{titles[path].partition(":")[0]} → {label or REMOVE}'
-            for path, label in corrections.items()
+            f'{titles[path].partition(":")[0]} → {name or removal}'
+            for path, name in corrections.items()
         ]
         following = [x.title for x in photos if x.path not in corrections]
-        listed = CORRECTED.format(len(lines), ', '.join(lines))
+        listed = text(
+            'page.corrected', number=len(lines), names=', '.join(lines)
+        )
         return {
             self.corrections: corrections,
             self.corrected: listed if lines else '',
@@ -169,74 +158,104 @@ def create_growth() -> GrowthComponents:
     question = gr.Markdown(elem_id='question')
     with gr.Row():
         confirm = gr.Button(
-            'Change the model anyway', visible=False, elem_id='confirm'
+            label('label.growth.confirm'), visible=False, elem_id='confirm'
         )
-        dismiss = gr.Button('Keep the model', visible=False, elem_id='dismiss')
+        dismiss = gr.Button(
+            label('label.growth.dismiss'), visible=False, elem_id='dismiss'
+        )
     with gr.Accordion(
-        TITLE, open=False, visible=False, elem_id='growth'
+        label('label.growth.heading'),
+        open=False,
+        visible=False,
+        elem_id='growth',
     ) as everything:
-        with gr.Accordion('Add photos', open=False):
-            gr.Markdown(ADD)
-            label = gr.Dropdown(
-                label='Class of all photos (default: their folders)',
+        with gr.Accordion(label('label.growth.add'), open=False):
+            gr.Markdown(label('label.growth.add_explained'))
+            name = gr.Dropdown(
+                label=label('label.growth.label'),
                 allow_custom_value=True,
                 elem_id='more_class',
             )
             upload = create_folder_input('more', 'more_zip')
-        with gr.Accordion('Check photos', open=False):
-            gr.Markdown(MARKED)
-            mark = gr.Button('Show marked photos', elem_id='mark')
+        with gr.Accordion(label('label.growth.check'), open=False):
+            gr.Markdown(label('label.growth.marked_explained'))
+            mark = gr.Button(label('label.growth.mark'), elem_id='mark')
             gallery = gr.Gallery(
-                label='Marked photos: file, class? prediction',
+                label=label('label.growth.gallery'),
                 visible=False,
                 format='jpeg',
                 buttons=[],
                 elem_id='marked',
             )
             photo = gr.Dropdown(
-                label='Photo', visible=False, elem_id='marked_photo'
+                label=label('label.growth.photo'),
+                visible=False,
+                elem_id='marked_photo',
             )
             right = gr.Dropdown(
-                label='Right class', visible=False, elem_id='right_class'
+                label=label('label.growth.right'),
+                visible=False,
+                elem_id='right_class',
             )
             with gr.Row():
-                move = gr.Button('Move', visible=False, elem_id='move')
-                remove = gr.Button('Remove', visible=False, elem_id='remove')
+                move = gr.Button(
+                    label('label.growth.move'), visible=False, elem_id='move'
+                )
+                remove = gr.Button(
+                    label('label.growth.remove'),
+                    visible=False,
+                    elem_id='remove',
+                )
             corrected = gr.Markdown(elem_id='corrected')
             apply = gr.Button(
-                'Apply', variant='primary', visible=False, elem_id='apply'
+                label('label.growth.apply'),
+                variant='primary',
+                visible=False,
+                elem_id='apply',
             )
-        with gr.Accordion('Classes', open=False):
-            gr.Markdown(CLASSES)
-            chosen = gr.Dropdown(label='Class', elem_id='class')
-            new = gr.Textbox(label='New name', elem_id='class_name')
+        with gr.Accordion(label('label.growth.classes'), open=False):
+            gr.Markdown(label('label.growth.classes_explained'))
+            chosen = gr.Dropdown(
+                label=label('label.growth.class'), elem_id='class'
+            )
+            new = gr.Textbox(
+                label=label('label.growth.new'), elem_id='class_name'
+            )
             with gr.Row():
-                rename = gr.Button('Rename class', elem_id='rename_class')
-                drop = gr.Button('Remove class', elem_id='remove_class')
-        with gr.Accordion('Rename or delete', open=False):
+                rename = gr.Button(
+                    label('label.growth.rename'), elem_id='rename_class'
+                )
+                drop = gr.Button(
+                    label('label.growth.drop'), elem_id='remove_class'
+                )
+        with gr.Accordion(label('label.growth.model'), open=False):
             model_name = gr.Textbox(
-                label='New name of the model', elem_id='model_name'
+                label=label('label.growth.model_name'), elem_id='model_name'
             )
             with gr.Row():
                 rename_model = gr.Button(
-                    'Rename model', elem_id='rename_model'
+                    label('label.growth.rename_model'), elem_id='rename_model'
                 )
-                delete = gr.Button('Delete model', elem_id='delete_model')
-            warning = gr.Markdown(DELETE, visible=False)
+                delete = gr.Button(
+                    label('label.growth.delete'), elem_id='delete_model'
+                )
+            warning = gr.Markdown(
+                label('label.growth.delete_explained'), visible=False
+            )
             delete_now = gr.Button(
-                'Delete for good',
+                label('label.growth.delete_now'),
                 variant='stop',
                 visible=False,
                 elem_id='delete_now',
             )
-    undo = gr.Button('Undo the last change', visible=False, elem_id='undo')
+    undo = gr.Button(label('label.growth.undo'), visible=False, elem_id='undo')
     return GrowthComponents(
         question=question,
         confirm=confirm,
         dismiss=dismiss,
         undo=undo,
         all=everything,
-        label=label,
+        label=name,
         upload=upload,
         mark=mark,
         gallery=gallery,
@@ -300,37 +319,37 @@ def bind_growth(
 
 
 def _bind_marked(
-    parts: GrowthComponents, growth: Growth, name: gr.Dropdown
+    parts: GrowthComponents, growth: Growth, chosen: gr.Dropdown
 ) -> None:
     """Bind the events for marked photos."""
 
     def mark(model: str) -> dict:
         marked = growth.list_marked(model)
         if not marked.photos:
-            gr.Info(NO_MARKED)
+            gr.Info(text('page.no_marked'))
         return parts.show_parts(marked.photos, marked.classes)
 
     def correct(
         title: str | None,
-        label: str | None,
+        name: str | None,
         photos: list[MarkedPhoto],
         corrections: dict[str, str | None],
     ) -> dict:
         path = next((x.path for x in photos if x.title == title), None)
         if path is not None:
-            corrections = corrections | {path: label}
+            corrections = corrections | {path: name}
         return parts.show_corrections(photos, corrections)
 
     def move(
         title: str | None,
-        label: str | None,
+        name: str | None,
         photos: list[MarkedPhoto],
         corrections: dict[str, str | None],
     ) -> dict:
-        if not label:
-            gr.Warning('Please choose the right class.')
+        if not name:
+            gr.Warning(text('page.choose_right'))
             return {parts.corrections: corrections}
-        return correct(title, label, photos, corrections)
+        return correct(title, name, photos, corrections)
 
     def remove(
         title: str | None,
@@ -340,7 +359,7 @@ def _bind_marked(
         return correct(title, None, photos, corrections)
 
     marked = [*parts.show_parts([])]
-    bind(parts.mark.click, mark, [name], marked)
+    bind(parts.mark.click, mark, [chosen], marked)
     state = [parts.photos, parts.corrections]
     changed = [parts.corrections, parts.corrected, parts.apply, parts.photo]
     bind(parts.move.click, move, [parts.photo, parts.right, *state], changed)

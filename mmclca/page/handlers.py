@@ -12,7 +12,8 @@ import gradio as gr
 
 from mmclca.errors import is_wrong_input
 
-from .problems import BUG, describe_bug, describe_problem
+from .language import translate
+from .problems import describe_as_bug, describe_bug, describe_problem
 
 QUEUE = 'model'  # parallel requests would slow each other
 
@@ -20,10 +21,11 @@ QUEUE = 'model'  # parallel requests would slow each other
 def bind(event, handler: Callable, inputs: list, outputs: list, **options):
     """Bind an event to a handler returning new values by component.
 
-    A bug in the handler is shown as such, see :func:`report_bugs`.
+    A bug in the handler is shown as such, see :func:`report_bugs`. Texts are
+    in the language of the visitor.
     """
     return event(
-        report_bugs(handler),
+        translate(report_bugs(handler)),
         inputs,
         outputs,
         api_visibility='private',
@@ -82,7 +84,7 @@ def _reported() -> Iterator[None]:
         if is_wrong_input(error):
             raise _make_error(describe_problem(error)) from error
         traceback.print_exc()
-        raise _make_error(BUG.format(describe_bug(error))) from error
+        raise _make_error(describe_as_bug(describe_bug(error))) from error
 
 
 def _make_error(message: str) -> gr.Error:

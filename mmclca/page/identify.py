@@ -12,6 +12,7 @@ from pathlib import Path
 from PIL import Image
 
 from mmclca.errors import Error
+from mmclca.languages import text
 
 from .handlers import shown_problems
 from .loaded_model import LoadedModel, ModelVersion, SimilarPhoto, load_version
@@ -55,7 +56,7 @@ class IdentifyTab:
         """Return the model; raise an ``Error`` without any."""
         model = self.find_model(version)
         if model is None:
-            raise Error('There is no model yet. Please train one.')
+            raise Error(text('page.no_model'))
         return model
 
     def identify(
@@ -94,7 +95,7 @@ class IdentifyTab:
         photo = None
         with shown_problems():
             if plant is None:  # removed in the meantime
-                raise Error('There is no first photo. Please drop it.')
+                raise Error(text('page.no_first_photo'))
             photo = self._identify(upload, plant, among)
         if photo is not None:
             yield photo
@@ -108,7 +109,7 @@ class IdentifyTab:
         image = read_photo(resolve_upload(upload, self.uploads))
         packed = plant.model.inferencer.prepare(image)
         if isinstance(packed, str):
-            raise Error(f'The model cannot use this photo: {packed}')
+            raise Error(text('page.unusable', problem=packed))
         plant = plant.add(packed)
         preview = make_preview(Image.fromarray(image[..., ::-1]))
         return Identification(preview, plant, plant.answer(among))

@@ -6,21 +6,14 @@ from dataclasses import dataclass
 
 import gradio as gr
 
-from mmclca.datasets.decoding import FORMATS, MAX_PIXELS
+from mmclca.languages import text
 
 from .handlers import bind_model
 from .identify import Identification, IdentifyTab
-from .limits import MEGABYTES
+from .language import label
 from .loaded_model import ModelVersion
 from .photos import list_examples
 from .plant import MIN_CLASSES, PlantAnswer, SeenPlant
-
-DROP_HERE = (
-    '# Drop a photo here, or click\nJPEG, PNG, TIFF, WebP'
-    f'{", HEIC" * ("HEIF" in FORMATS)}, up to '
-    f'{MEGABYTES} MB and {MAX_PIXELS / 1e6:.0f} million pixels'
-)
-
 
 # browsers may not know the last two as images
 PHOTO_TYPES = ['image', '.heic', '.heif']
@@ -75,8 +68,10 @@ class PhotoComponents:
     def show_answer(self, answer: PlantAnswer) -> dict:
         """Return the values for an answer, by component."""
         # the scores of an unknown class would look certain
-        label = 'Unknown' if answer.unknown else answer.prediction.scores
-        return {self.classes: label, self.verdict: answer.verdict}
+        scores: str | dict[str, float] = answer.prediction.scores
+        if answer.unknown:
+            scores = text('page.unknown')
+        return {self.classes: scores, self.verdict: answer.verdict}
 
     def clear(self) -> dict:
         """Return empty values, by component; chosen classes stay."""
@@ -106,7 +101,7 @@ def build_identify(tab: IdentifyTab, version: gr.State) -> PhotoComponents:
         with gr.Column(scale=4, min_width=320):
             photo = gr.Image(
                 sources=['upload', 'clipboard'],
-                placeholder=DROP_HERE,
+                placeholder=label('label.identify.drop'),
                 show_label=False,
                 height=300,
                 buttons=[],
@@ -118,17 +113,20 @@ def build_identify(tab: IdentifyTab, version: gr.State) -> PhotoComponents:
             verdict = gr.Markdown(elem_id='verdict')
             with gr.Row():
                 another = gr.UploadButton(
-                    'Add another photo of this plant',
+                    label('label.identify.another'),
                     file_types=PHOTO_TYPES,
                     scale=2,
                     visible=False,
                     elem_id='another',
                 )
                 restart = gr.Button(
-                    'New plant', scale=1, visible=False, elem_id='restart'
+                    label('label.identify.restart'),
+                    scale=1,
+                    visible=False,
+                    elem_id='restart',
                 )
             similar = gr.Gallery(
-                label='Similar training photos (1 = identical)',
+                label=label('label.identify.similar'),
                 format='jpeg',
                 visible=False,
                 buttons=[],
@@ -138,8 +136,8 @@ def build_identify(tab: IdentifyTab, version: gr.State) -> PhotoComponents:
         [],
         multiselect=True,
         visible=False,
-        label='Classes that can occur here',
-        info='All classes, unless you choose two or more',
+        label=label('label.identify.among'),
+        info=label('label.identify.among_info'),
         elem_id='among',
     )
     parts = PhotoComponents(
@@ -214,7 +212,7 @@ def _add_examples(tab: IdentifyTab, photo: gr.Image) -> list:
     examples = gr.Examples(
         [[path] for path in paths],
         photo,
-        label='Synthetic leaves to try',
+        label=label('label.identify.examples'),
         examples_per_page=len(paths),
         elem_id='drawn',
         api_visibility='private',

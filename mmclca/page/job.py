@@ -6,15 +6,14 @@ from html import escape
 from threading import Lock, Thread
 
 from mmclca.errors import Error
+from mmclca.fitting.record import FitRecord
+from mmclca.languages import text
 from mmclca.utils.events import LineEvent, ProgressEvent, StepEvent
 
+from .changed import FinishedChange
+from .model_changes import ChangeResult
 from .process import ChildProcess
 from .progress import FitProgress
-
-STOPPED = 'Stopped. The training can be resumed.'
-UNCHANGED = 'Stopped. The model can be used.'
-# labels of lines that describe a change
-CHANGED = ('Classes', 'Changed', 'Removed', 'Renamed', 'Restored', 'Accuracy')
 
 
 class Job:
@@ -48,10 +47,29 @@ class Job:
     @property
     def question(self) -> str:
         """Why an ended change needs a confirmation; else empty."""
+        result = self._read_result()
+        if result is None or not result.key:
+            return ''
+        return text(result.key, **result.values)
+
+    @property
+    def change(self) -> FinishedChange | None:
+        """The change, once it is done."""
+        result = self._read_result()
+        if result is None or result.key:
+            return None
+        return FinishedChange(
+            self._settings['change'],
+            self._settings['settings'],
+            FitRecord.from_json(result.before),
+        )
+
+    def _read_result(self) -> ChangeResult | None:
+        """Return the result of an ended change; None if it failed."""
         process = self._process
         if process is None or self.is_running or not self.is_change:
-            return ''
-        return str(process.content or '')
+            return None
+        return ChangeResult(**process.content) if process.content else None
 
     def confirm(self) -> None:
         """Repeat a change that needs a confirmation, and do it."""
@@ -90,10 +108,7 @@ class Job:
         """
         with self._lock:
             if self.is_running:
-                raise Error(
-                    f'{self.name} is still training. Please wait until it '
-                    'ends, or cancel it.'
-                )
+                raise Error(text('page.is_training', name=self.name))
             self.name, self.lines, self.task = name, [], task
             self._progress = progress or FitProgress()
             self._settings, self._waiting, self._after = settings, '', after
@@ -112,14 +127,14 @@ class Job:
                 self._progress.update(event)
         after = self._after
         if self._waiting and after:
-            self._waiting = 'Writing the report ...'
+            self._waiting = 'page.state.writing'
             after()
 
     def stop(self) -> None:
         """Ask the process to end soon; a later training resumes."""
         with self._lock:
             if self._process and self.is_running and not self._waiting:
-                self._waiting = 'Stopping ...'
+                self._waiting = 'page.state.stopping'
                 self._process.stop()
 
     def cancel(self) -> None:
@@ -134,18 +149,15 @@ class Job:
         if self._process is None:
             return ''
         if self.is_running:
-            return self._waiting or self._progress.describe()
+            if self._waiting:
+                return text(self._waiting)
+            return self._progress.describe()
         if failure := self._process.failure:
             # the content of a tag is not read as Markdown, such as a link
-            work = 'The change' if self.is_change else 'Training'
-            return f'<div>{work} failed: {escape(failure)}</div>'
+            work = 'change' if self.is_change else 'training'
+            state = text(f'page.state.{work}_failed', problem=failure)
+            return f'<div>{escape(state)}</div>'
         if self._process.was_stopped:
-            return UNCHANGED if self.is_change else STOPPED
-        if self.question:
-            return ''
-        return self._describe_change() if self.is_change else 'Done.'
-
-    def _describe_change(self) -> str:
-        """List what a change has done, in HTML."""
-        lines = [x for x in self.lines if x.startswith((*CHANGED, 'Warning'))]
-        return ''.join(f'<div>{escape(line)}</div>' for line in lines)
+            work = 'unchanged' if self.is_change else 'stopped'
+            return text(f'page.state.{work}')
+        return '' if self.is_change else text('page.state.done')

@@ -4,14 +4,12 @@
 import shutil
 from pathlib import Path
 
+from mmclca.languages import text
+
 MIB = 2**20
 MEGABYTES = 50  # per photo, and per request other than uploads
 # of the photos of a fit: a folder or an unpacked ZIP; and of all uploads
 MAX_MEGABYTES, MAX_FILES = 4000, 10_000
-LIMITS = (
-    f'Limits: {MAX_FILES:,} photos, {MEGABYTES} MB per photo, '
-    f'{MAX_MEGABYTES:,} MB in total.'
-)
 FREE_MEGABYTES = 1000  # for the model and its training
 
 
@@ -20,7 +18,8 @@ def why_full(folder: Path, size: int) -> str:
     free, needed = shutil.disk_usage(folder).free, size + FREE_MEGABYTES * MIB
     if free >= needed:
         return ''
-    return (
-        f'The disk of this computer is full: {free / MIB:,.0f} MB are free, '
-        f'{needed / MIB:,.0f} MB are needed.'
+    return text(
+        'page.disk_full',
+        free=f'{free / MIB:,.0f}',
+        needed=f'{needed / MIB:,.0f}',
     )

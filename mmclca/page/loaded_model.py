@@ -24,6 +24,9 @@ from mmclca.errors import Error
 from mmclca.fitting.fit_folder import FitFolder
 from mmclca.fitting.pictures import upright
 from mmclca.fitting.plants import Dependence, read_dependence
+from mmclca.fitting.record import FitRecord
+from mmclca.fitting.wording import count_classes
+from mmclca.languages import text
 from mmclca.models import as_reducible
 from mmclca.models.classifiers import extract_feature
 from mmclca.models.heads import NearestHead
@@ -69,7 +72,8 @@ class LoadedModel:
 
     Args:
         inferencer (TokenReductionInferencer): The model.
-        about (str): Its name, classes and accuracy, a line each.
+        name (str): Its name.
+        record (FitRecord | None): Its record; None for a checkpoint.
         gallery (Gallery | None): Photos to search for similar ones.
         photo_files (PhotoFiles): Photos that may be shown.
         files (FitFolder | None): Model folder with its record; None for a
@@ -77,15 +81,31 @@ class LoadedModel:
     """
 
     inferencer: TokenReductionInferencer
-    about: str
+    name: str
+    record: FitRecord | None
     gallery: Gallery | None
     photo_files: PhotoFiles
     files: FitFolder | None
 
+    @property
+    def about(self) -> str:
+        """Name, classes and accuracy, in lines."""
+        classes = self.inferencer.classes
+        about = text(
+            'page.about',
+            name=self.name,
+            classes=count_classes(len(classes)),
+            names=join_first(classes, 6),
+        )
+        if self.record is None:
+            return about
+        result = describe_result(self.record).replace('**', '')
+        return f'{about}\n{result}'
+
     def require_files(self) -> FitFolder:
         """Return the model folder; raise an ``Error`` for a checkpoint."""
         if self.files is None:
-            raise Error('This model has no record of its training.')
+            raise Error(text('page.no_record'))
         return self.files
 
     @property
@@ -180,7 +200,7 @@ def open_model(
         Error: If the model or its record is damaged.
     """
     inferencer = inferencer or TokenReductionInferencer(path)
-    result = ''
+    record = None
     photo_files = PhotoFiles()
     files = FitFolder.open(path) if is_fitted(path) else None
     if files is not None and not files.file.is_file():
@@ -188,18 +208,13 @@ def open_model(
     if files is not None:
         record = files.read_complete()
         name = name or files.name_model(record)
-        result = describe_result(record).replace('**', '')
         photos, head = files.read_used_photos(), inferencer.model.head
         if gallery is None and isinstance(head, NearestHead):
             with damaged_file_errors(files.table, ValueError):
                 gallery = _list_training_photos(photos, head)
             photo_files = PhotoFiles.from_rows(photos)
-    classes = inferencer.classes
     name = name or Path(path).resolve().name
-    about = f'{name}, {len(classes)} classes: {join_first(classes, 6)}'
-    if result:
-        about = f'{about}\n{result}'
-    return LoadedModel(inferencer, about, gallery, photo_files, files)
+    return LoadedModel(inferencer, name, record, gallery, photo_files, files)
 
 
 @lru_cache(maxsize=4)

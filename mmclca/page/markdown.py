@@ -4,7 +4,7 @@
 import re
 from collections.abc import Iterable
 
-from mmclca.fitting.sorted_folder_text import LabeledLines
+from mmclca.fitting.wording import LabeledLines
 
 _SPECIAL = re.compile(r'([\\`*_\[\]<>#|~&])')
 

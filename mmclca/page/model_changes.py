@@ -1,12 +1,29 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Change a trained model in a separate process."""
 
+from dataclasses import asdict, dataclass, field
 from typing import Any
+
+
+@dataclass(frozen=True)
+class ChangeResult:
+    """Result of a change.
+
+    Args:
+        before (dict): Record of the model before.
+        key (str): Key of the text why the change needs a confirmation; empty
+            if it is done. Defaults to ''.
+        values (dict): Values of the text. Defaults to {}.
+    """
+
+    before: dict[str, Any]
+    key: str = ''
+    values: dict[str, Any] = field(default_factory=dict)
 
 
 def apply_change(
     folder: str, change: str, force: bool, settings: dict[str, Any]
-) -> str:
+) -> dict[str, Any]:
     """Change a model folder as the commands do.
 
     Args:
@@ -17,7 +34,7 @@ def apply_change(
         settings (dict): Other arguments of the method.
 
     Returns:
-        str: Why the change needs a confirmation; empty if it is done.
+        dict: Fields of a :class:`ChangeResult`.
 
     Raises:
         Error: If the change is refused. The model does not change.
@@ -34,11 +51,12 @@ def apply_change(
             rename_class=model.rename_class,
             move_photos=model.move_photos,
         )
+        before = model.facts
         if change == 'undo':  # needs no confirmation
             model.undo()
-            return ''
+            return asdict(ChangeResult(before))
         try:
             changes[change](**settings, force=force)
         except ConfirmationError as error:
-            return error.reason
-    return ''
+            return asdict(ChangeResult(before, error.key, error.values))
+    return asdict(ChangeResult(before))

@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
 from zipfile import ZipFile
@@ -11,12 +11,14 @@ from zipfile import ZipFile
 from mmclca.apis import find_images
 from mmclca.checkpoints.gate.folders import is_below, locked, remove_folder
 from mmclca.checkpoints.model_folder import FILES
-from mmclca.datasets.photos import check_photos, read_photos
+from mmclca.datasets.photos import Problem, check_photos, read_photos
 from mmclca.datasets.photos.spellings import normalize_name
 from mmclca.errors import Error
 from mmclca.fitting.fit_folder import FitFolder
 from mmclca.fitting.record import FitRecord
 from mmclca.fitting.report import write_report
+from mmclca.fitting.wording import count_classes, count_photos
+from mmclca.languages import text
 from mmclca.utils.files import replace_text
 
 from .loaded_model import ModelVersion
@@ -26,6 +28,7 @@ from .uploads import store, unpacked
 # hide advice for the command line in a report
 NO_TERMINAL = '<style>.terminal { display: none }</style>'
 NAME = 'name.txt'  # file with the name of a renamed model
+MAX_SHOWN = 80  # letters of a refused name
 
 
 class KeptModel:
@@ -57,10 +60,10 @@ class KeptModel:
         """Whether the model can be used, even before fine-tuning."""
         return self.files.model.is_file() and self.files.file.is_file()
 
-    @property
-    def is_finished(self) -> bool:
-        """Whether a training ended by itself, and noted its time."""
-        return self.read_record().seconds > 0
+    def require_ready(self) -> None:
+        """Raise an ``Error`` if the model cannot be used yet."""
+        if not self.is_ready:
+            raise Error(text('page.not_trained', name=self.name))
 
     @property
     def version(self) -> ModelVersion:
@@ -149,7 +152,8 @@ class KeptModel:
         # links in a frame are relative to the page around it
         page = page.replace('href="#', 'href="about:srcdoc#')
         content = escape(page + NO_TERMINAL).replace('\n', '&#10;')
-        style = 'style="width: 100%; height: 80vh" title="Report"'
+        title = text('page.report')
+        style = f'style="width: 100%; height: 80vh" title="{title}"'
         return f'<iframe sandbox {style} srcdoc="{content}"></iframe>'
 
     def write_zip(self, out: Path) -> None:
@@ -173,7 +177,7 @@ class ModelStore:
 
     def __init__(self, folder: Path):
         self.folder = folder
-        self._summaries: dict[Path, str] = {}
+        self._summaries: dict[Path, Summary] = {}
 
     def list_models(self) -> list[KeptModel]:
         """List the models with photos."""
@@ -188,7 +192,7 @@ class ModelStore:
     def find(self, name: str) -> KeptModel:
         """Return a model, which may not exist; refuse an unsafe name."""
         if not isinstance(name, str):  # of a forged request
-            raise Error('The name of the model is missing. Please type it.')
+            raise Error(text('page.name.missing'))
         for model in self.list_models():
             if model.name == name:
                 return model
@@ -205,9 +209,11 @@ class ModelStore:
         is_safe = folder.name == normalize_name(name)
         if not (is_safe and is_below(folder, self.folder)):
             raise Error(
-                f'The name {name!r:.80} is not allowed. Please use 1 to '
-                f'{MAX_LETTERS} letters, digits or spaces, without '
-                '/ \\ < > : " | ? * and without a dot or hyphen at the start.'
+                text(
+                    'page.name.refused',
+                    name=repr(name)[:MAX_SHOWN],
+                    letters=MAX_LETTERS,
+                )
             )
         return folder.name
 
@@ -215,7 +221,7 @@ class ModelStore:
         """Rename a model; refuse a name in use."""
         name = self.check_name(name)
         if name in self.names() or (self.folder / name).exists():
-            raise Error(f'There already is a model {name}.')
+            raise Error(text('page.name.taken', name=name))
         model.rename(name)
 
     def delete(self, model: KeptModel) -> None:
@@ -232,34 +238,50 @@ class ModelStore:
         """Return the number of photos per class, and the problems."""
         if model.is_ready:  # classes may have changed since the training
             photos = model.read_record().photos
-            problems = [problem.describe() for problem in photos.problems]
-            return list_counts(photos.counts, problems)
+            return Summary(photos.counts, photos.problems).describe()
         if model.folder not in self._summaries:
             self._summaries[model.folder] = summarize_photos(model.photos)
-        return self._summaries[model.folder]
+        return self._summaries[model.folder].describe()
 
     def add(
         self, model: KeptModel, files: Sequence[Path], names: Sequence[str]
     ) -> None:
         """Store uploaded photos, see :func:`.uploads.store`."""
-        self._summaries[model.folder] = store(
-            files, names, model.folder, summarize_photos
-        )
+        notes, summary = store(files, names, model.folder, summarize_photos)
+        self._summaries[model.folder] = replace(summary, notes=notes)
 
 
-def summarize_photos(folder: Path) -> str:
+@dataclass(frozen=True)
+class Summary:
+    """Photos of a model.
+
+    Args:
+        counts (dict[str, int]): Number of photos per class.
+        problems (list[Problem]): Problems of the photos.
+        notes (list[str]): Remarks on the upload. Defaults to [].
+    """
+
+    counts: dict[str, int]
+    problems: list[Problem]
+    notes: list[str] = field(default_factory=list)
+
+    def describe(self) -> str:
+        """Return remarks, problems and the photos per class in lines."""
+        photos = count_photos(sum(self.counts.values()))
+        classes = count_classes(len(self.counts))
+        lines = [
+            *self.notes,
+            *(problem.describe() for problem in self.problems),
+            text('page.summary', photos=photos, classes=classes),
+            *(f'{name}: {number}' for name, number in self.counts.items()),
+        ]
+        return '\n'.join(lines)
+
+
+def summarize_photos(folder: Path) -> Summary:
     """Return the number of photos per class in a folder, and the problems."""
     checked = check_photos(read_photos(folder))
-    problems = [problem.describe() for problem in checked.list_problems()]
-    return list_counts(checked.photos.counts(), problems)
-
-
-def list_counts(counts: dict[str, int], problems: Sequence[str]) -> str:
-    """Return problems and the photos per class, one per line."""
-    lines = [*problems]
-    lines.append(f'{sum(counts.values())} photos, {len(counts)} classes')
-    lines += [f'{name}: {number}' for name, number in counts.items()]
-    return '\n'.join(lines)
+    return Summary(checked.photos.counts(), checked.list_problems())
 
 
 def read_classes(folder: Path, label: str) -> dict[str, str]:
@@ -274,17 +296,13 @@ def read_classes(folder: Path, label: str) -> dict[str, str]:
     """
     paths = find_images([folder])
     if not paths:
-        raise Error(f'There is no photo in {folder.name}.')
+        raise Error(text('page.upload.no_photo', folder=folder.name))
     if label:
         return dict.fromkeys(map(str, paths), label)
     classes = {}
     for path in paths:
         name, *inner = Path(path).relative_to(folder).parts
         if not inner:
-            raise Error(
-                f'{name} is in no folder of a class. Please type the class '
-                'of the photos first, or put them into a folder named as '
-                'the class.'
-            )
+            raise Error(text('page.upload.no_class', name=name))
         classes[str(path)] = normalize_name(name) or name
     return classes

@@ -17,11 +17,13 @@ from zlib import crc32
 from mmclca.datasets.photos.encodings import guess_encoding
 from mmclca.datasets.photos.spellings import normalize_name
 from mmclca.errors import Error
+from mmclca.languages import text
 from mmclca.utils.messages import join_first
 
 UTF8 = 0x800  # ZIP entry flag
 UNICODE_PATH = 0x7075  # ZIP extra field
 MAX_LETTERS, MAX_BYTES = 64, 200  # for model names
+MAX_SHOWN = 40  # letters of a refused name
 MAX_PART = 255  # bytes per file or folder name, on all file systems
 # control characters, surrogates, and characters refused elsewhere
 _REFUSED = re.compile(r'[\x00-\x1f\x7f-\x9f\ud800-\udfff/\\<>:"|?*]')
@@ -87,10 +89,7 @@ def read_names(infos: Sequence[ZipInfo]) -> tuple[list[str], list[str]]:
     broken = sorted(name for name in unmarked if not _is_utf8(name))
     encoding = guess_encoding(b'\n'.join(broken)) if broken else 'utf-8'
     names = (marked[x] or _decode(raw[x], encoding) for x in infos)
-    note = (
-        f'Warning: the names in this ZIP are not in UTF-8, read as {encoding}'
-        '. If names below are wrong, choose the folder instead of the ZIP.'
-    )
+    note = text('page.upload.encoding', encoding=encoding)
     # Windows programs write backslashes
     return [name.replace('\\', '/') for name in names], [note] * bool(broken)
 
@@ -156,9 +155,13 @@ def normalize_path(name: str) -> PurePosixPath:
     for part in parts:
         if len(part.encode(errors='replace')) > MAX_PART:
             raise Error(
-                f'The name {part!r:.40} has {len(part)} letters '
-                f'({len(part.encode())} bytes): the limit is {MAX_PART} '
-                'bytes. Please shorten it.'
+                text(
+                    'page.upload.long_name',
+                    name=repr(part)[:MAX_SHOWN],
+                    letters=len(part),
+                    size=len(part.encode()),
+                    limit=MAX_PART,
+                )
             )
     if sys.platform == 'win32':
         parts = tuple(map(_allow_on_windows, parts))

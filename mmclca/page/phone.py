@@ -8,19 +8,10 @@ from pathlib import Path
 from threading import Lock
 
 from mmclca.deployment.app_server import AppServer, make_qr_picture
+from mmclca.languages import text
 
 from .models import KeptModel
 from .process import run_task
-
-STEPS = (
-    'Scan the code with a phone in the network of this computer, or open '
-    '<a href="{address}">{address}</a>. The browser warns once, because this '
-    'computer signed the certificate: choose <b>Advanced</b>, then '
-    '<b>Proceed</b> (Safari: visit website). For use without a network, '
-    'install <a href="{certificate}">{certificate}</a> on the phone first, '
-    'and trust it. While this page runs, everyone in the network can open the '
-    'app.'
-)
 
 
 class PhoneServer:
@@ -51,11 +42,13 @@ class PhoneServer:
             if version != self._version:
                 self._serve(server, model)
                 self._version = version
-        steps = STEPS.format(
-            address=server.address, certificate=server.certificate_address
+        steps = text(
+            'page.phone.steps',
+            address=server.address,
+            certificate=server.certificate_address,
         )
         picture = make_qr_picture(server.address)
-        alt = escape(f'QR code of {server.address}')
+        alt = escape(text('page.phone.code', address=server.address))
         return f'<p><img src="{picture}" alt="{alt}"></p><p>{steps}</p>'
 
     def _serve(self, server: AppServer, model: KeptModel) -> None:

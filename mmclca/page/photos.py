@@ -12,6 +12,7 @@ from mmclca.datasets.batches import read_image
 from mmclca.datasets.decoding import FORMATS, MAX_PIXELS
 from mmclca.datasets.synthetic_leaves import generate_leaves
 from mmclca.errors import Error
+from mmclca.languages import text
 
 PREVIEW = 1024  # longer side of shown photos, in pixels
 MIN_SIDE = 16  # pixels
@@ -37,17 +38,24 @@ def read_photo(path: str | Path) -> np.ndarray:
         image = read_image(str(path))
     except ValueError as error:
         raise Error(
-            f'This file cannot be read ({error}). Please choose a photo '
-            f'({", ".join(FORMATS)}, at most {MAX_PIXELS / 1e6:.0f} million '
-            'pixels), or save it as JPEG.'
+            text(
+                'page.photo.unreadable',
+                problem=error,
+                formats=', '.join(FORMATS),
+                pixels=f'{MAX_PIXELS / 1e6:.0f}',
+            )
         ) from error
     height, width = image.shape[:2]
     short, long = sorted((height, width))
     if short < MIN_SIDE or long > MAX_ASPECT * short:
         raise Error(
-            f'This photo has {width} x {height} pixels. Each side needs at '
-            f'least {MIN_SIDE} pixels; the longer may be at most {MAX_ASPECT} '
-            'times the shorter.'
+            text(
+                'page.photo.shape',
+                width=width,
+                height=height,
+                side=MIN_SIDE,
+                ratio=MAX_ASPECT,
+            )
         )
     return image
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from mmclca.apis.answers import BETWEEN, Answers
 from mmclca.apis.plants import combine_results
 from mmclca.evaluation.open_set import NEAREST, Threshold
+from mmclca.languages import text
 from mmclca.utils.messages import join_first
 
 from .loaded_model import SURE, LoadedModel
@@ -98,7 +99,7 @@ def describe_photo_count(number: int) -> str:
     """Name the number of photos of a plant; empty for one."""
     if number == 1:
         return ''
-    return f'Scores for {number} photos of this plant'
+    return text('page.plant.photos', number=number)
 
 
 def describe_unknown(
@@ -107,17 +108,16 @@ def describe_unknown(
     """Describe photos flagged as unknown, else return an empty text."""
     if threshold is None or prediction.is_known in (None, True):
         return ''
-    photos, score = 'This photo', 'Score'
-    if threshold.score == NEAREST:
-        score = 'Similarity to the training photos'
-    if number > 1:
-        photos, score = 'These photos', f'Mean {score.lower()}'
-    nearest = escape_markdown(next(iter(prediction.scores)))
-    return (
-        f'### {photos} may show none of the known classes\n'
-        f'Nearest class: **{nearest}**. {score} {prediction.known_score:.3f}, '
-        f'below the threshold {threshold.threshold:.3f}.'
+    kind = 'similarity' if threshold.score == NEAREST else 'score'
+    heading = text('page.plant.unknown', number=number)
+    nearest = text(
+        'page.plant.nearest',
+        name=escape_markdown(next(iter(prediction.scores))),
+        score=text(f'page.plant.{kind}', number=number),
+        value=f'{prediction.known_score:.3f}',
+        threshold=f'{threshold.threshold:.3f}',
     )
+    return f'{heading}\n{nearest}'
 
 
 def describe_set(result: dict) -> str:
@@ -125,10 +125,11 @@ def describe_set(result: dict) -> str:
     if 'sure_set' not in result:
         return ''
     names = result['sure_set']
-    joined = join_first(names, MAX_NAMES, ' or ')
-    if result['sure_answer'] != BETWEEN.join(names):
-        joined = f'{result["sure_answer"]} ({joined})'
-    condition = 'With'
+    joined = join_first(names, MAX_NAMES, text('page.plant.or'))
+    answer = result['sure_answer']
+    if answer != BETWEEN.join(names):
+        joined = text('page.plant.set_of', name=answer, names=joined)
+    key = 'page.plant.guarantee'
     if result['known'] is False:  # nothing is guaranteed for other classes
-        condition = 'If it shows a known class, with'
-    return f'{condition} {SURE}% guarantee: {escape_markdown(joined)}'
+        key = 'page.plant.guarantee_if_known'
+    return text(key, level=SURE, names=escape_markdown(joined))

@@ -3,10 +3,7 @@
 
 from pathlib import Path
 
-BUG = (
-    'This is a bug in mmclca ({}). Please report it, with the traceback in '
-    'the terminal of this page.'
-)
+from mmclca.languages import text
 
 
 def describe_problem(error: Exception) -> str:
@@ -22,3 +19,8 @@ def describe_problem(error: Exception) -> str:
 def describe_bug(error: Exception) -> str:
     """Name type and message for an unexpected error in one line."""
     return ' '.join(f'{type(error).__name__}: {error}'.split())
+
+
+def describe_as_bug(problem: str) -> str:
+    """Ask to report a bug."""
+    return text('page.bug', problem=problem)

@@ -11,6 +11,7 @@ from threading import Thread
 from typing import Any
 
 from mmclca.errors import Error
+from mmclca.languages import text
 from mmclca.utils.events import (
     GRACE,
     INTERRUPTED,
@@ -20,7 +21,7 @@ from mmclca.utils.events import (
     read_events,
 )
 
-from .problems import BUG
+from .problems import describe_as_bug
 
 # CREATE_NEW_PROCESS_GROUP of Windows, the same as a new session
 NEW_GROUP = 0x200
@@ -77,11 +78,11 @@ class ChildProcess:
         if code in (None, 0) or self.was_stopped:
             return ''
         if code == KILLED:
-            return 'the process was killed, probably because memory ran out'
+            return text('page.killed')
         if self.error is None:
-            return BUG.format(f'a process ended with exit code {code}')
+            return describe_as_bug(text('page.exit_code', code=code))
         message = self.error.message
-        return BUG.format(message) if self.error.is_bug else message
+        return describe_as_bug(message) if self.error.is_bug else message
 
     def stop(self) -> None:
         """Ask the process to end soon."""

@@ -6,13 +6,27 @@ from dataclasses import dataclass
 from html import escape
 
 from mmclca.fitting.log import Step
+from mmclca.languages import text
 from mmclca.utils.events import ProgressEvent, StepEvent
 
 STEPS = [*Step]
 # titles of bars within a step
 FEATURES, SECOND_TRAINING = 'Features', 'Fine-tuning on all photos'
 FIRST_TRAINING = 'Fine-tuning for the test'  # stands for its step
-LEFT, LESS = 'about {} minute{} left', 'less than a minute left'
+FOLDS, REPORT = 'Cross-validation', 'Writing the report'
+# keys of their texts; others are shown as they are
+PARTS = {
+    'Checking photos': 'page.part.copies',
+    'Near-duplicates': 'page.part.near_duplicates',
+    'Shortcuts': 'page.part.shortcuts',
+    FEATURES: 'page.part.features',
+    FOLDS: 'page.part.folds',
+    'Learning curve': 'page.part.curve',
+    'Measuring the training speed': 'page.part.speed',
+    FIRST_TRAINING: 'page.part.first_training',
+    SECOND_TRAINING: 'page.part.second_training',
+    REPORT: 'page.part.report',
+}
 MIN_SHARE = 0.02  # of the work, before the rest can be estimated
 
 
@@ -44,10 +58,10 @@ def list_parts(photos: int, fine_tunes: bool) -> dict[str, Part]:
         Step.CHECK.value: Part(Step.CHECK, 3 + 0.01 * photos),
         Step.FIRST_MODEL.value: Part(Step.FIRST_MODEL, 3),
         FEATURES: Part(Step.FIRST_MODEL, 0.07 * photos),
-        'Cross-validation': Part(Step.FIRST_MODEL, 3 + 0.01 * photos),
+        FOLDS: Part(Step.FIRST_MODEL, 3 + 0.01 * photos),
         Step.FINE_TUNE.value: Part(Step.FINE_TUNE, 0.8 * epochs),
         SECOND_TRAINING: Part(Step.FINE_TUNE, epochs),
-        'Writing the report': Part(Step.FIRST_MODEL, 3),
+        REPORT: Part(Step.FIRST_MODEL, 3),
         Step.LATENCY.value: Part(Step.LATENCY, 12),
     }
 
@@ -98,17 +112,34 @@ class FitProgress:
 
     def describe(self) -> str:
         """Return a bar in HTML, with the present step and the time left."""
-        part = time_left = ''
+        line = text(
+            'page.progress.step',
+            number=STEPS.index(self.step) + 1,
+            count=len(STEPS),
+            step=text(f'page.step.{self.step.name.lower()}'),
+        )
         if self.title and self.title != self.step.value:
-            part = f' ({escape(self.title)})'
+            part = escape(describe_part(self.title))
+            line = text('page.progress.part', step=line, part=part)
         seconds = self.seconds_left
         if seconds is not None:
-            minutes = round(seconds / 60)
-            left = LEFT.format(minutes, 's' * (minutes > 1))
-            time_left = f', {left if minutes else LESS}'
+            left = describe_time(seconds)
+            line = text('page.progress.left', step=line, left=left)
+        title = text('page.progress.bar')
         return (
             f'<progress value="{self.share}" style="width: 100%" '
-            'aria-label="Progress"></progress><br>'
-            f'Step {STEPS.index(self.step) + 1} of {len(STEPS)}: '
-            f'{self.step.value}{part}{time_left}'
+            f'aria-label="{title}"></progress><br>{line}'
         )
+
+
+def describe_part(title: str) -> str:
+    """Return the title of a bar in the language of the visitor."""
+    return text(PARTS[title]) if title in PARTS else title
+
+
+def describe_time(seconds: float) -> str:
+    """Describe a remaining time in minutes."""
+    minutes = round(seconds / 60)
+    if not minutes:
+        return text('page.progress.soon')
+    return text('page.progress.minutes', number=minutes)

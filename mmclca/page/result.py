@@ -3,14 +3,15 @@
 
 from mmclca.fitting.record import FitRecord
 from mmclca.fitting.record_description import describe_record
+from mmclca.languages import text
 
 
 def describe_result(record: FitRecord) -> str:
     """Describe the accuracy of a model in Markdown, and where it holds."""
     described = describe_record(record)
     if described.why_unmeasured:
-        return (
-            f'**The accuracy was not measured:** {described.why_unmeasured}.'
-        )
+        return text('page.result.unmeasured', reason=described.why_unmeasured)
     (photos,) = described.validity.lines
-    return f'**{described.result.plain}** This applies to {photos}.'
+    return text(
+        'page.result.measured', accuracy=described.result.plain, photos=photos
+    )

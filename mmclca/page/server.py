@@ -14,24 +14,21 @@ import gradio as gr
 from filelock import FileLock, Timeout
 from gradio import queueing, routes
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
 from starlette.responses import JSONResponse
 
+from mmclca.languages import text, use_language
 from mmclca.utils.messages import warn
 
 from .blocks import CSS, build_page
 from .form import FitForm
 from .form_layout import SCRIPT
 from .identify import IdentifyTab
+from .language import HEADER, PageLanguage, find_language, list_translations
 from .limits import MAX_FILES, MAX_MEGABYTES, MEGABYTES, MIB, why_full
 
 HOST = '127.0.0.1'
-# texts of the drop area for folders
-DROP_HERE = {
-    'upload_text.drop_file': 'Drop the folder here',
-    'upload_text.click_to_upload': 'click to choose it',
-}
 FOLDER = 'mmclca-page-'  # prefix of upload folders
 START_SECONDS = 60
 QUEUE_SIZE = 64  # further requests are refused
@@ -57,14 +54,15 @@ def serve(
     host: str = HOST,
     auth: tuple[str, str] | None = None,
     form: FitForm | None = None,
+    language: str | None = None,
 ) -> Iterator[tuple[str, gr.Blocks]]:
     """Serve the page of a model within a context, with a form to fit it.
 
     Uploads go to a folder, see :func:`uploads_folder`. Without a port, the
     first free one from 7860 is used. The default host is reachable from this
     computer only, '0.0.0.0' from the network. ``auth`` is a name and a
-    password to ask for. Yield the address and the page; raise an ``OSError``
-    if the port is in use.
+    password to ask for. Without a ``language``, the browser chooses it.
+    Yield the address and the page; raise an ``OSError`` if the port is in use.
     """
     page = build_page(identify_tab, form)
     page.queue(max_size=QUEUE_SIZE)
@@ -73,7 +71,7 @@ def serve(
         takes_folders = form or (model and model.files)
         megabytes = MAX_MEGABYTES if takes_folders else MEGABYTES
         address = _launch(
-            page, port, host, auth, identify_tab.uploads, megabytes
+            page, port, host, auth, identify_tab.uploads, megabytes, language
         )
         try:
             yield address, page
@@ -169,9 +167,11 @@ class Guard:
             await send(message)
 
         if scope.get('method') == 'POST':
-            problem = await run_in_threadpool(
-                self._find_problem, dict(scope['headers']), scope['path']
-            )
+            headers = Headers(scope=scope)
+            with use_language(find_language(headers.get(HEADER, ''))):
+                problem = await run_in_threadpool(
+                    self._find_problem, headers, scope['path']
+                )
             if problem:
                 app = JSONResponse(dict(detail=problem), 413)
         try:
@@ -179,22 +179,23 @@ class Guard:
         except Exception:
             _warn_of_error()
             if not started:
-                failed = JSONResponse(dict(detail='The request failed.'), 500)
+                detail = text('page.request.failed')
+                failed = JSONResponse(dict(detail=detail), 500)
                 await failed(scope, receive, send_guarded)
 
-    def _find_problem(self, headers: dict[bytes, bytes], path: str) -> str:
+    def _find_problem(self, headers: Headers, path: str) -> str:
         """Return the reason for a refusal, or an empty text."""
         is_upload = path.endswith('/upload')
         limit = self.megabytes if is_upload else MEGABYTES
-        length = headers.get(b'content-length', b'')
+        length = headers.get('content-length', '')
         # a form is slightly larger than its file
         if not length.isdigit() or int(length) > (limit + 1) * MIB:
-            return f'The file is too large: the limit is {limit} MB.'
+            return text('page.request.too_large', limit=limit)
         if not is_upload:
             return ''
         sizes = [*list_sizes(self.folder)]
         if len(sizes) > MAX_FILES or sum(sizes) > MAX_MEGABYTES * MIB:
-            return 'Too many photos are stored: try again in an hour.'
+            return text('page.request.too_many')
         return why_full(self.folder, int(length))
 
 
@@ -213,10 +214,14 @@ def _launch(
     auth: tuple[str, str] | None,
     folder: Path,
     megabytes: int,
+    language: str | None = None,
 ) -> str:
     """Start the server in another thread; return the address."""
     script = SCRIPT.read_text('utf-8')
-    guard = Middleware(Guard, folder=folder, megabytes=megabytes)
+    middleware = [
+        Middleware(PageLanguage, language=language),
+        Middleware(Guard, folder=folder, megabytes=megabytes),
+    ]
     try:
         _, address, _ = page.launch(
             # Gradio expects an IPv6 address as in a web address
@@ -224,9 +229,9 @@ def _launch(
             server_port=port,
             auth=auth,
             max_file_size=megabytes * MIB,
-            app_kwargs=dict(middleware=[guard]),
+            app_kwargs=dict(middleware=middleware),
             css=CSS,
-            i18n=gr.I18n(en=DROP_HERE),
+            i18n=list_translations(),
             head=f'<script>{script}</script>',
             footer_links=[],
             show_error=True,

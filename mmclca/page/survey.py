@@ -12,6 +12,7 @@ from PIL import Image
 from mmclca.datasets.batches import read_image
 from mmclca.errors import Error
 from mmclca.fitting.record import FitRecord
+from mmclca.languages import text
 from mmclca.survey.classify import ClassifiedFolder, classify_photos
 from mmclca.survey.drawing import draw_photos
 from mmclca.survey.measuring import measure_labels
@@ -61,13 +62,14 @@ class SurveyState:
         return self.position >= len(self.photos)
 
     @property
-    def choices(self) -> list[str]:
-        """Classes to select, and one word for photos of other classes."""
-        return [*self.folder.classes, NONE]
+    def choices(self) -> dict[str, str]:
+        """Labels to select by their titles: classes, and one for others."""
+        choices = {name: name for name in self.folder.classes}
+        return choices | {text('survey.none'): NONE}
 
     def label(self, name: str) -> 'SurveyState':
         """Label the shown photo, and show the next one; '' skips it."""
-        if self.is_complete or name not in (*self.choices, ''):
+        if self.is_complete or name not in (*self.choices.values(), ''):
             return self
         photos = [*self.photos]
         photos[self.position] = replace(photos[self.position], label=name)
@@ -81,11 +83,16 @@ class SurveyState:
         """Describe the position and the labels, in Markdown."""
         total = len(self.photos)
         notes = [escape_markdown(note) for note in self.notes]
-        state = f'{self.labeled} of {total} photos labeled.'
+        state = text('page.survey.labeled', number=self.labeled, count=total)
         if not self.is_complete:
-            state = f'**Photo {self.position + 1} of {total}.** {state}'
+            state = text(
+                'page.survey.position',
+                number=self.position + 1,
+                count=total,
+                state=state,
+            )
         if self.labeled < MIN_LABELS:
-            state += f' The result needs at least {MIN_LABELS}.'
+            state = text('page.survey.needed', state=state, needed=MIN_LABELS)
         return '\n\n'.join([*notes, state])
 
     def estimate(self) -> str:
@@ -96,8 +103,11 @@ class SurveyState:
         """
         if self.labeled < MIN_LABELS:
             raise Error(
-                f'{self.labeled} photos have a label; the result needs at '
-                f'least {MIN_LABELS}.'
+                text(
+                    'page.survey.too_few',
+                    number=self.labeled,
+                    needed=MIN_LABELS,
+                )
             )
         table = LabeledTable(Path(self.title), [*self.photos], [], [])
         survey = measure_labels(self.folder, table)
@@ -145,8 +155,7 @@ class SurveyTab:
         files = model.require_files()
         if number is None or not MIN_LABELS <= number <= MAX_LABELS:
             raise Error(
-                f'The number of photos to label must be {MIN_LABELS} to '
-                f'{MAX_LABELS}.'
+                text('page.survey.number', low=MIN_LABELS, high=MAX_LABELS)
             )
         record = files.read_complete()
         with opened(upload, paths, self.identify_tab.uploads) as photos:

@@ -9,18 +9,9 @@ from mmclca.survey.table import MIN_LABELS
 
 from .folder_input import FolderInput, create_folder_input
 from .handlers import QUEUE, bind, shown_problems
-from .limits import LIMITS
+from .language import label
 from .loaded_model import ModelVersion
 from .survey import MAX_LABELS, SurveyState, SurveyTab
-
-INTRODUCTION = (
-    '# How accurate is the model on new photos?\n'
-    'Drop a folder or ZIP archive of new photos, which need not be sorted. '
-    'The page shows some of them, drawn at random. Select their classes; '
-    'then you see the accuracy on all photos, and how many photos of each '
-    f'class there are. {LIMITS} Photos are deleted after they are '
-    'classified; the drawn ones are kept until you leave the page.'
-)
 
 
 @dataclass(frozen=True)
@@ -61,7 +52,8 @@ class SurveyComponents:
     def show(self, survey: SurveyState | None, result: str = '') -> dict:
         """Return new values by component."""
         is_open = survey is not None and not survey.is_complete
-        progress, picture, choices = '', None, []
+        progress, picture = '', None
+        choices: dict[str, str] = {}
         if survey is not None:
             progress, choices = survey.describe_progress(), survey.choices
         if survey is not None and not survey.is_complete:
@@ -72,7 +64,9 @@ class SurveyComponents:
             self.photos.folder: None,
             self.progress: progress,
             self.photo: gr.Image(picture, visible=is_open),
-            self.name: gr.Dropdown(choices, value=None, visible=is_open),
+            self.name: gr.Dropdown(
+                [*choices.items()], value=None, visible=is_open
+            ),
             self.skip: gr.Button(visible=is_open),
             self.back: gr.Button(visible=survey is not None),
             self.estimate: gr.Button(visible=can_estimate and not result),
@@ -100,7 +94,7 @@ def build_survey(tab: SurveyTab, version: gr.State) -> SurveyComponents:
     ) -> dict:
         return parts.show(tab.draw(upload, paths, number, chosen))
 
-    def label(survey: SurveyState | None, name: str | None) -> dict:
+    def name_class(survey: SurveyState | None, name: str | None) -> dict:
         if survey is None:
             return parts.clear()
         survey = survey.label(name or '')
@@ -109,7 +103,7 @@ def build_survey(tab: SurveyTab, version: gr.State) -> SurveyComponents:
         return parts.show(survey)
 
     def skip(survey: SurveyState | None) -> dict:
-        return label(survey, '')
+        return name_class(survey, '')
 
     def go_back(survey: SurveyState | None) -> dict:
         return parts.show(survey and survey.go_back())
@@ -123,7 +117,7 @@ def build_survey(tab: SurveyTab, version: gr.State) -> SurveyComponents:
     parts.photos.bind_model(draw, [parts.number, version], parts.outputs)
     inputs = [parts.survey, parts.name]
     for event, handler in (
-        (parts.name.select, label),
+        (parts.name.select, name_class),
         (parts.skip.click, skip),
         (parts.back.click, go_back),
         (parts.estimate.click, estimate),
@@ -131,7 +125,7 @@ def build_survey(tab: SurveyTab, version: gr.State) -> SurveyComponents:
         bind(
             event,
             handler,
-            inputs if handler is label else inputs[:1],
+            inputs if handler is name_class else inputs[:1],
             parts.outputs,
             concurrency_id=QUEUE,
             concurrency_limit=1,
@@ -143,11 +137,13 @@ def build_survey(tab: SurveyTab, version: gr.State) -> SurveyComponents:
 
 def _create_components() -> SurveyComponents:
     """Create the components in the current tab."""
-    gr.Markdown(INTRODUCTION)
-    with gr.Accordion('Choose photos', elem_id='survey_source') as source:
+    gr.Markdown(label('label.survey.introduction'))
+    with gr.Accordion(
+        label('label.choose_photos'), elem_id='survey_source'
+    ) as source:
         number = gr.Number(
             30,
-            label='Photos to label',
+            label=label('label.survey.number'),
             minimum=MIN_LABELS,
             maximum=MAX_LABELS,
             precision=0,
@@ -164,12 +160,14 @@ def _create_components() -> SurveyComponents:
         elem_id='survey_photo',
     )
     name = gr.Dropdown(
-        label='Class of this photo', visible=False, elem_id='survey_class'
+        label=label('label.survey.class'),
+        visible=False,
+        elem_id='survey_class',
     )
     with gr.Row():
-        skip = gr.Button('I do not know', visible=False)
-        back = gr.Button('Previous photo', visible=False)
-        estimate = gr.Button('Show the result', visible=False)
+        skip = gr.Button(label('label.survey.skip'), visible=False)
+        back = gr.Button(label('label.survey.back'), visible=False)
+        estimate = gr.Button(label('label.survey.estimate'), visible=False)
     result = gr.Markdown(elem_id='survey_result')
     return SurveyComponents(
         source=source,

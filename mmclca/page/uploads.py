@@ -13,11 +13,13 @@ from os import PathLike
 from pathlib import Path
 from struct import error as StructError
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 from zipfile import BadZipFile, ZipFile
 
 from mmclca.checkpoints.gate.folders import is_below, locked, remove_folder
 from mmclca.checkpoints.gate.photo_table import compute_sha256
 from mmclca.errors import Error
+from mmclca.languages import text
 from mmclca.utils.image_suffixes import PHOTO_SUFFIXES
 from mmclca.utils.messages import join_first
 
@@ -37,7 +39,9 @@ DAMAGED = (
     zlib.error,
 )
 ARCHIVES = '.7z', '.gz', '.rar', '.tar', '.zip'
+MAX_SHOWN = 80  # letters of a refused path
 DIRECTORY_BYTES = 500  # listed entries, per allowed photo
+Checked = TypeVar('Checked')
 
 
 def resolve_upload(
@@ -61,10 +65,7 @@ def resolve_upload(
         if file.is_relative_to(folder) and file.is_file():
             _check_sizes([file.stat().st_size], megabytes)
             return file
-    raise Error(
-        'This file was not uploaded to this page, or is already deleted. '
-        'Please drop it here.'
-    )
+    raise Error(text('page.upload.gone'))
 
 
 def read_paths(content: str) -> list[str]:
@@ -72,9 +73,10 @@ def read_paths(content: str) -> list[str]:
     try:
         paths = json.loads(content or '[]')
     except (RecursionError, ValueError) as error:
-        raise Error(f'The list of photos is damaged: {error}') from error
+        raise Error(text('page.upload.damaged_list', problem=error)) from error
     if not isinstance(paths, list) or {*map(type, paths)} - {str}:
-        raise Error('The list of photos is damaged: it is not a list of names')
+        problem = text('page.upload.no_list')
+        raise Error(text('page.upload.damaged_list', problem=problem))
     return paths
 
 
@@ -82,8 +84,8 @@ def store(
     files: Sequence[Path],
     names: Sequence[str],
     folder: Path,
-    check: Callable[[Path], str],
-) -> str:
+    check: Callable[[Path], Checked],
+) -> tuple[list[str], Checked]:
     """Write uploaded files to ``photos`` in a folder, which is created.
 
     Hidden files are skipped, and outer folders with a single folder omitted.
@@ -97,7 +99,7 @@ def store(
         check (Callable): Checks the written photos, and may raise.
 
     Returns:
-        str: Notes, and the result of ``check``.
+        tuple: Notes on the upload, and the result of ``check``.
 
     Raises:
         OSError: If the folder cannot be written.
@@ -109,15 +111,12 @@ def store(
         locked(folder, 'page'),
         unpacked(files, names, folder) as (top, notes),
     ):
-        summary = '\n'.join([*notes, check(top)])
+        checked = check(top)
         if not photos.exists():
             top.rename(photos)
         elif _hash_files(top) != _hash_files(photos):
-            raise Error(
-                f'{folder.name} already has other photos. Please type '
-                'another name, and choose the photos again.'
-            )
-        return summary
+            raise Error(text('page.upload.other_photos', name=folder.name))
+        return notes, checked
 
 
 @contextmanager
@@ -140,8 +139,9 @@ def unpacked(
         yield _find_innermost(draft, notes), notes
     except OSError as error:  # without the path of the draft
         name = Path(error.filename or folder).name
+        problem = error.strerror or error
         raise Error(
-            f'{name} cannot be stored: {error.strerror or error}'
+            text('page.upload.not_stored', name=name, problem=problem)
         ) from error
     except Error as error:  # the draft is not known to users
         message = str(error).replace(str(draft), folder.name)
@@ -199,10 +199,8 @@ class _Archive(FileIO):
 
     def read(self, size: int = -1) -> bytes:
         if size > DIRECTORY_BYTES * MAX_FILES:
-            raise Error(
-                f'This ZIP has too many entries: the limit is {MAX_FILES:,} '
-                'photos.'
-            )
+            limit = f'{MAX_FILES:,}'
+            raise Error(text('page.upload.many_entries', limit=limit))
         return super().read(size)
 
 
@@ -214,7 +212,7 @@ def _damaged_zip_errors() -> Iterator[None]:
     except (Error, OSError):
         raise
     except DAMAGED as error:
-        raise Error(f'This ZIP cannot be read: {error}.') from error
+        raise Error(text('page.upload.damaged_zip', problem=error)) from error
 
 
 def _write(
@@ -227,14 +225,12 @@ def _write(
                 archive = ZipFile(file)
             return _unpack(archive, draft)
     if len(files) != len(names):
-        raise Error(
-            'The browser did not send the folders of the photos. Please '
-            'choose the folder again, or a ZIP archive of it.'
-        )
+        raise Error(text('page.upload.no_folders'))
     _check_sizes([file.stat().st_size for file in files], MEGABYTES, draft)
     for name in names:
         if not is_below(draft / name, draft):
-            raise Error(f'The path {name!r:.80} is not allowed.')
+            path = repr(name)[:MAX_SHOWN]
+            raise Error(text('page.upload.path', path=path))
     for index, target in _name_targets(names, draft).items():
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(files[index], target)
@@ -247,7 +243,7 @@ def _unpack(archive: ZipFile, draft: Path) -> list[str]:
     targets = _name_targets(names, draft)
     infos = {archive.infolist()[i]: path for i, path in targets.items()}
     if any(info.flag_bits & 1 for info in infos):
-        raise Error('This ZIP is encrypted: make one without a password.')
+        raise Error(text('page.upload.encrypted'))
     _check_sizes([info.file_size for info in infos], MEGABYTES, draft)
     # no file is written outside, and no link is made
     for info, target in infos.items():
@@ -283,10 +279,8 @@ def _check_archives(names: Sequence[str]) -> None:
     """Refuse archives in an upload without photos."""
     inner = [x for x in names if x.lower().endswith(ARCHIVES)]
     if inner and not any(x.lower().endswith(PHOTO_SUFFIXES) for x in names):
-        raise Error(
-            f'There are archives instead of photos ({join_first(inner, 3)}). '
-            'Please unpack them into one folder, and choose it or its ZIP.'
-        )
+        shown = join_first(inner, 3)
+        raise Error(text('page.upload.archives', names=shown))
 
 
 def _check_sizes(
@@ -294,12 +288,17 @@ def _check_sizes(
 ) -> None:
     """Refuse sizes above the limits, or above the space of a folder."""
     if max(sizes, default=0) > megabytes * MIB:
-        raise Error(f'A file is too large: the limit is {megabytes} MB.')
+        raise Error(text('page.upload.large_file', limit=megabytes))
     total = sum(sizes)
     if len(sizes) > MAX_FILES or total > MAX_MEGABYTES * MIB:
         raise Error(
-            f'{len(sizes):,} files with {total / MIB:,.0f} MB exceed the '
-            f'limits of {MAX_FILES:,} files and {MAX_MEGABYTES:,} MB.'
+            text(
+                'page.upload.over_limits',
+                files=f'{len(sizes):,}',
+                total=f'{total / MIB:,.0f}',
+                max_files=f'{MAX_FILES:,}',
+                max_total=f'{MAX_MEGABYTES:,}',
+            )
         )
     if folder and (problem := why_full(folder, total)):
         raise OSError(problem)
@@ -316,8 +315,12 @@ def _find_innermost(folder: Path, notes: list[str]) -> Path:
         return folder
     if outside := sorted(path.name for path in inner if path != folders[0]):
         notes.append(
-            f'Skipped: {len(outside)} outside the folder {folders[0].name} '
-            f'({join_first(outside, 3)})'
+            text(
+                'page.upload.outside',
+                number=len(outside),
+                folder=folders[0].name,
+                names=join_first(outside, 3),
+            )
         )
     return _find_innermost(folders[0], notes)
 

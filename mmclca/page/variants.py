@@ -18,6 +18,7 @@ from mmclca.benchmark import Setting
 from mmclca.benchmark.steps import inference_step, median_milliseconds
 from mmclca.errors import Error
 from mmclca.evaluation.cost import count_config
+from mmclca.languages import text
 from mmclca.models import Reducible, Variant, as_reducible, list_methods
 from mmclca.registry import MODELS
 from mmclca.utils.meta_device import on_meta_device
@@ -157,10 +158,14 @@ class Variants:
         full_gmacs, run_full = self._time_full(
             tuple(images.shape[2:]), setting
         )
-        name = NONE
+        name = text('page.explore.none')
         if variant.method:
-            name = f'{variant.method}, keep rate {variant.keep_rate:g}'
-        full = 'full model (all patches)'
+            name = text(
+                'page.explore.reduced',
+                method=variant.method,
+                rate=f'{variant.keep_rate:g}',
+            )
+        full = text('page.explore.full')
         times = median_milliseconds(
             {name: inference_step(model, images, setting), full: run_full},
             setting,

@@ -5,14 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mmclca.fitting.accuracy_parts import describe_accuracy
-from mmclca.fitting.console_text import row
+from mmclca.fitting.console_text import format_facts, row
 from mmclca.fitting.record import FitRecord
-from mmclca.fitting.sorted_folder_text import (
-    LabeledLines,
-    describe_promise,
-    format_facts,
-)
-from mmclca.fitting.wording import plural
+from mmclca.fitting.sorted_folder_text import describe_promise
+from mmclca.fitting.wording import LabeledLines, count_photos, plural
+from mmclca.languages import text
 from mmclca.utils.messages import did_you_mean, join_first
 from mmclca.utils.spreadsheets import write_spreadsheet
 
@@ -65,33 +62,39 @@ def survey_rows(
     """
     accuracy = survey.estimate.accuracy
     described = describe_accuracy(accuracy.value, accuracy.low, accuracy.high)
-    labeled = plural(len(survey.table.labeled), 'photo')
+    labeled = count_photos(len(survey.table.labeled))
+    result = text('survey.on_these', accuracy=described)
     rows = [
         *_folder_rows(survey.folder),
-        LabeledLines('Labels', [labeled]),
-        LabeledLines('Warning', list(_describe_problems(survey))),
-        LabeledLines('Result', [f'{described} on these photos']),
-        LabeledLines('Promised', [describe_promise(record)]),
-        LabeledLines('Count', list(_describe_counts(survey))),
+        LabeledLines(text('survey.labels'), [labeled]),
+        LabeledLines(text('photos.warning'), list(_describe_problems(survey))),
+        LabeledLines(text('test.result'), [result]),
+        LabeledLines(text('test.promised'), [describe_promise(record)]),
+        LabeledLines(text('survey.count'), list(_describe_counts(survey))),
     ]
     return [x for x in rows if x.lines]
 
 
 def _folder_rows(folder: ClassifiedFolder) -> list[LabeledLines]:
     """Describe classified and omitted photos."""
-    number = plural(len(folder.photos), 'photo')
     skipped = []
     if folder.unreadable:
         path, reason = next(iter(folder.unreadable.items()))
-        skipped.append(
-            f'{plural(len(folder.unreadable), "photo")} unreadable (such as '
-            f'{path}: {reason})'
+        unreadable = text(
+            'survey.unreadable',
+            photos=count_photos(len(folder.unreadable)),
+            name=path,
+            problem=reason,
         )
+        skipped.append(unreadable)
     if folder.in_training:
-        skipped.append(f'{plural(folder.in_training, "photo")} in training')
+        number = count_photos(folder.in_training)
+        skipped.append(text('survey.in_training', photos=number))
+    number = count_photos(len(folder.photos))
+    data = text('survey.folder', photos=number, folder=folder.path)
     rows = [
-        LabeledLines('Data', [f'{number} in {folder.path}']),
-        LabeledLines('Skipped', skipped),
+        LabeledLines(text('test.data'), [data]),
+        LabeledLines(text('photos.skipped'), skipped),
     ]
     return [x for x in rows if x.lines]
 
@@ -102,15 +105,12 @@ def _describe_problems(survey: MeasuredSurvey) -> Iterator[str]:
     yield from table.notes
     missing = table.drawn - len(table.labeled)
     if missing > 0:
-        yield (
-            f'{missing} of {table.drawn} drawn photos without a label: the '
-            'result holds if they are missing at random, not if they are the '
-            'difficult ones'
-        )
+        yield text('survey.missing', missing=missing, drawn=table.drawn)
     if table.not_drawn:
-        yield (
-            f'{plural(len(table.not_drawn), "label")} of photos that were not '
-            f'drawn, not counted (such as {table.not_drawn[0]})'
+        yield text(
+            'survey.not_drawn',
+            labels=text('survey.labels_of', number=len(table.not_drawn)),
+            name=table.not_drawn[0],
         )
     other_labels = [
         label
@@ -126,24 +126,26 @@ def _describe_problems(survey: MeasuredSurvey) -> Iterator[str]:
             ],
             MAX_NAMES,
         )
-        yield (
-            f'{plural(len(other_labels), "label")} not among the classes, '
-            f'counted as {NONE} ({examples})'
+        yield text(
+            'survey.other_labels',
+            labels=text('survey.labels_of', number=len(other_labels)),
+            none=text('survey.none'),
+            names=examples,
         )
     if table.total not in (None, total):
-        yield (
-            f'the folder had {table.total} photos at the draw, now {total}: '
-            'the result holds if the difference is random'
-        )
+        yield text('survey.other_total', before=table.total, now=total)
 
 
 def _describe_counts(survey: MeasuredSurvey) -> Iterator[str]:
     for count in survey.counts:
-        basis = f'{count.labeled} labeled'
-        if count.name:
-            basis = f'{count.predicted} predicted, {basis}'
-        number = describe_count(count.estimate)
-        yield f'{count.name or NONE}: {number}; {basis}'
+        key = 'survey.basis_predicted' if count.name else 'survey.basis'
+        basis = text(key, predicted=count.predicted, labeled=count.labeled)
+        yield text(
+            'survey.count_of',
+            name=count.name or text('survey.none'),
+            estimate=describe_count(count.estimate),
+            basis=basis,
+        )
 
 
 def describe_count(count: Estimated) -> str:
@@ -153,10 +155,11 @@ def describe_count(count: Estimated) -> str:
     """
     low, high = round(count.low), round(count.high)
     if low == high:
-        return plural(low, 'photo')
+        return count_photos(low)
     if low == 0:
-        return f'at most {plural(high, "photo")}'
-    return f'{plural(round(count.value), "photo")} (95% CI {low}-{high})'
+        return text('survey.at_most', photos=count_photos(high))
+    photos = count_photos(round(count.value))
+    return text('survey.interval', photos=photos, low=low, high=high)
 
 
 def write_counts(survey: MeasuredSurvey, path: Path) -> None:

@@ -175,7 +175,7 @@ def test_remove_class_refuses_the_second_last_class(copy):
 
 def test_remove_class_asks_if_the_accuracy_would_fall(copy, monkeypatch):
     def refuse(*_):
-        raise ConfirmationError('the accuracy would fall')
+        raise ConfirmationError('change.would_join', name='a', new='b')
 
     monkeypatch.setattr('mmclca.fitting.refitting.check_accuracy', refuse)
     before = files_of(copy.folder)

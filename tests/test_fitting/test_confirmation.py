@@ -86,7 +86,7 @@ def test_add_class_asks_before_a_change_that_may_be_a_mistake(
         copy.add_class(new, 'Ash')
 
     def refuse(*_):
-        raise ConfirmationError('the accuracy would fall')
+        raise ConfirmationError('change.would_join', name='a', new='b')
 
     monkeypatch.setattr('mmclca.fitting.refitting.check_accuracy', refuse)
     assert run('add-class', copy.folder, new) == 2

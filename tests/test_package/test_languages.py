@@ -11,6 +11,11 @@ from mmclca.languages import ENGLISH, read_texts
 TABLES = read_texts('')
 VALUE = re.compile(r'\{\w+\}')
 WEB = ROOT / 'mmclca/deployment/web'
+# prefixes of keys named by Python and the template of the report
+PARTS = {key.partition('.')[0] for key in TABLES[ENGLISH]} - {'app'}
+KEY = re.compile(rf"['\"]((?:{'|'.join(PARTS)})\.[a-z_0-9.]+)['\"]")
+CALL = re.compile(rf"\b(?:label|t|text|\w*[Ee]rror)\(\s*{KEY.pattern}")
+STEM = re.compile(rf"f'((?:{'|'.join(PARTS)})\.[a-z_.]*)\{{")
 
 
 @pytest.mark.parametrize('language', TABLES)
@@ -55,3 +60,17 @@ def test_app_names_only_texts_of_the_table_and_all_of_them():
     assert named <= keys
     assert all(any(key.startswith(x) for key in keys) for x in starts)
     assert {x for x in keys - named if not x.startswith(starts)} == set()
+
+
+def test_package_names_only_texts_of_the_table_and_all_of_them():
+    content = '\n'.join(
+        path.read_text(encoding='utf-8')
+        for path in (ROOT / 'mmclca').rglob('*.*')
+        if path.suffix in ('.py', '.html')
+    )
+    keys = {x for x in TABLES[ENGLISH] if x.partition('.')[0] in PARTS}
+    starts = tuple(STEM.findall(content))
+    unnamed = keys - {*KEY.findall(content)}
+    assert {*CALL.findall(content)} <= keys
+    assert {key for key in unnamed if not key.startswith(starts)} == set()
+    assert all(any(key.startswith(x) for key in keys) for x in starts)

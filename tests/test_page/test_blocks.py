@@ -64,7 +64,8 @@ def test_identify_names_a_photo_and_explore_shows_its_patches(tab):
     assert first.scores == pytest.approx(scores)
     captions = [caption for _, caption in first.pictures]
     assert captions[0] == '16 patches' and captions[1].endswith(', mixed')
-    assert 'brighter patches' in first.legend[0]
+    (legend,) = first.legend.values()
+    assert 'brighter patches' in legend
     reduced, full = exploration.costs
     assert first.costs is None and full.gmacs > reduced.gmacs > 0
     assert reduced.title == 'SiT, keep rate 0.5'

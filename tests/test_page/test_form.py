@@ -392,7 +392,8 @@ def test_tabs_that_pack_one_model_share_its_files(
         assert wait.wait(30)
         Path(settings['out']).mkdir()
         Path(settings['out'], 'sw.js').touch()
-        return 'Agreement: all'
+        values = dict(same=8, number=8, share='100.0%')
+        return dict(latency='', key='export.same', values=values)
 
     monkeypatch.setattr(downloads, 'run_task', export)
     files = model_of(tmp_path / 'models/ash/model')
@@ -416,7 +417,7 @@ def test_tabs_that_pack_one_model_share_its_files(
         'ash phone app.zip',
     ]
     assert all(file.is_file() for file in last.files)
-    assert 'Agreement: all' in last.note and 'Preparing' in first.note
+    assert 'Agreement: 8 of 8' in last.note and 'Preparing' in first.note
     files.report.write_text('second')  # of a resumed training
     *_, newer = page.pack('ash')
     assert newer.files[0].read_text() == 'second' and len(calls) == 2
@@ -485,14 +486,18 @@ def test_change_that_needs_a_confirmation_is_repeated(endless, monkeypatch):
     script = (
         'import json, sys; from mmclca.utils.events import *\n'
         'force = json.loads(sys.argv[2])["force"]\n'
-        'content = "" if force else "the accuracy would fall"\n'
+        'values = dict(before="62.0%", after="9.0%", low="50.0%")\n'
+        'reason = {} if force else dict(key="change.would_fall",'
+        'values=values)\n'
+        f'content = dict(before={report_folder.facts()}) | reason\n'
         'connect_to_parent().send(ResultEvent(content))'
     )
     monkeypatch.setattr(process, 'COMMAND', [sys.executable, '-c', script])
     for answer in (endless.dismiss, endless.confirm):
-        endless.start('leaves', dict(force=False), 'change')
+        change = dict(force=False, change='undo', settings={})
+        endless.start('leaves', change, 'change')
         endless._reader.join(30)
-        assert endless.question == 'the accuracy would fall'
+        assert 'would fall from 62.0%' in endless.question
         answer()
         endless._reader.join(30)
         assert not endless.question and not endless.has_failed

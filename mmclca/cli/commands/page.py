@@ -11,6 +11,7 @@ from argparse import ArgumentTypeError
 from pathlib import Path
 
 from mmclca.errors import Error
+from mmclca.languages import list_languages
 from mmclca.utils.extras import require
 from mmclca.utils.messages import print_safe, warn
 
@@ -48,6 +49,8 @@ def add_arguments(parser):
         os.environ.get(LOGIN),
         type=login,
     )
+    language = 'language of the page (default: that of the browser)'
+    parser.add('--language CODE', language, choices=list_languages())
     parser.share('--index FILE', '--threshold FILE')
     parser.share('--device', '--cfg-options')
 
@@ -125,7 +128,7 @@ def serve_page(args, model):
     with uploads_folder(args.host) as folder:
         tab = IdentifyTab(folder, model)
         form = None if model else open_form(args, tab)
-        page = serve(tab, args.port, args.host, args.auth, form)
+        page = serve(tab, args.port, args.host, args.auth, form, args.language)
         with page as (address, blocks):
             print_safe(f'Page       {address} (stop with Ctrl-C)')
             blocks.block_thread()

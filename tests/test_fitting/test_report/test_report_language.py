@@ -1,13 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """The report in other languages than English."""
 
-import json
 import re
 from dataclasses import replace
 
 import pytest
 from report_folder import write_folder
-from tiny_run import ROOT
 
 from mmclca.fitting.fit_folder import FitFolder
 from mmclca.fitting.options import FitOptions
@@ -20,34 +18,6 @@ from mmclca.languages import (
     text,
     use_language,
 )
-
-PARTS = 'count', 'model', 'patches', 'photos', 'report'
-KEY = re.compile(rf"['\"]((?:{'|'.join(PARTS)})\.[a-z_0-9]+)['\"]")
-STEM = re.compile(rf"f'((?:{'|'.join(PARTS)})\.[a-z_]*)\{{")
-FOLDERS = 'fitting', 'datasets/photos', 'utils', 'visualization'
-
-
-def read_keys():
-    file = ROOT / 'mmclca/languages/en.json'
-    table = json.loads(file.read_text(encoding='utf-8'))
-    return {key for key in table if key.split('.')[0] in PARTS}
-
-
-def test_report_names_only_texts_of_the_table_and_all_of_them():
-    sources = [
-        path.read_text(encoding='utf-8')
-        for folder in FOLDERS
-        for path in (ROOT / 'mmclca' / folder).rglob('*.*')
-        if path.suffix in ('.py', '.html')
-    ]
-    content = '\n'.join(sources)
-    keys = read_keys()
-    named = {*KEY.findall(content)} - {'report.html'}
-    starts = tuple(STEM.findall(content))
-    assert named <= keys
-    assert {x for x in keys - named if not x.startswith(starts)} == set()
-    assert all(any(key.startswith(x) for key in keys) for x in starts)
-
 
 @pytest.mark.parametrize('language', list_languages())
 def test_report_is_written_in_the_language_of_the_record(tmp_path, language):
