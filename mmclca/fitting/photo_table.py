@@ -77,7 +77,9 @@ def list_photo_rows(
 
 def list_unused(checked: PhotoCheck) -> dict[str, str]:
     """Return the reasons for unused files by path."""
-    reasons = checked.photos.unused | checked.unreadable
+    unused = checked.photos.unused.items()
+    reasons = {path: str(note) for path, note in unused}
+    reasons |= checked.unreadable
     for path, kept in checked.duplicates + checked.cross_split_duplicates:
         reasons[path] = f'same as {kept}'
     for paths in checked.conflicting_labels:

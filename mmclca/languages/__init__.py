@@ -6,6 +6,7 @@ A further language is one file, named after its code, such as ``fr.json``.
 
 from .texts import (
     ENGLISH,
+    Note,
     choose_form,
     current_language,
     list_languages,
@@ -16,6 +17,7 @@ from .texts import (
 
 __all__ = [
     'ENGLISH',
+    'Note',
     'choose_form',
     'current_language',
     'list_languages',

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -65,6 +66,22 @@ def text(key: str, **values: Any) -> str:
             text with several.
     """
     return choose_form(key, values.get('number')).format(**values)
+
+
+@dataclass(frozen=True)
+class Note:
+    """Text that is written when it is shown, in the language of its reader.
+
+    Args:
+        key (str): Key in the tables.
+        values (dict[str, str]): Values of its placeholders. Defaults to {}.
+    """
+
+    key: str
+    values: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return text(self.key, **self.values)
 
 
 def choose_form(key: str, number: int | None = None) -> str:

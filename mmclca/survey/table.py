@@ -10,6 +10,7 @@ from mmclca.datasets.photos.cells import read_cells
 from mmclca.datasets.photos.spellings import normalize_name
 from mmclca.datasets.photos.table import FileNames
 from mmclca.errors import Error
+from mmclca.languages import Note
 from mmclca.utils.messages import join_first
 from mmclca.utils.spreadsheets import write_spreadsheet
 
@@ -46,13 +47,13 @@ class LabeledTable:
         source (Path): The table.
         photos (list[DrawnPhoto]): Drawn photos, with paths of their files.
         not_drawn (list[str]): Photos with a label that were not drawn.
-        notes (list[str]): Assumptions about the encoding.
+        notes (list[Note]): Assumptions about the encoding.
     """
 
     source: Path
     photos: list[DrawnPhoto]
     not_drawn: list[str]
-    notes: list[str]
+    notes: list[Note]
 
     @property
     def labeled(self) -> list[DrawnPhoto]:

@@ -102,7 +102,7 @@ def _folder_rows(folder: ClassifiedFolder) -> list[LabeledLines]:
 def _describe_problems(survey: MeasuredSurvey) -> Iterator[str]:
     """Describe labels that are missing, unexpected or not drawn."""
     table, total = survey.table, len(survey.folder.photos)
-    yield from table.notes
+    yield from map(str, table.notes)
     missing = table.drawn - len(table.labeled)
     if missing > 0:
         yield text('survey.missing', missing=missing, drawn=table.drawn)

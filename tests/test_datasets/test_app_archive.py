@@ -123,10 +123,10 @@ def test_folder_without_facts_is_not_of_the_app(tmp_path):
 def test_form_reads_an_archive(archive, tmp_path):
     folder = tmp_path / 'form'
     folder.mkdir()
-    counts = store(
+    notes, counts = store(
         [archive],
         [archive.name],
         folder,
         lambda photos: str(read_photos(photos).counts()),
     )
-    assert counts == "{'Ak': 1, 'Üzüm _x_': 1}"
+    assert not notes and counts == "{'Ak': 1, 'Üzüm _x_': 1}"

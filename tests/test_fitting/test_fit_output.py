@@ -26,6 +26,7 @@ from mmclca.fitting.options import FitOptions
 from mmclca.fitting.photo_table import list_photo_rows
 from mmclca.fitting.record import FitCall, FitRecord
 from mmclca.fitting.record_parts import Photos, ThresholdEstimate
+from mmclca.languages import Note
 from mmclca.utils.files import write_rows
 
 MEASURED = dict(accuracy=0.9, low=0.8, high=0.95)
@@ -151,7 +152,7 @@ PHOTOS = LabeledImages(
     groups=['p1', 'p1', 'p2', 'p3'],
     splits=['train', 'train', 'train', 'test'],
     source='/',
-    unused={'/a/note.doc': 'no image'},
+    unused={'/a/note.doc': Note('photos.no_class_folder')},
 )
 CHECKED = PhotoCheck(
     photos=PHOTOS,
@@ -200,7 +201,7 @@ digest,near_duplicates
 /a/1.jpg,ash,p1,train,True,,"elm, the",0.200000,0.800000,,/a/0.jpg | /b/0.jpg
 /b/0.jpg,"elm, the",p2,train,True,,,,,,/a/1.jpg
 /b/1.jpg,"elm, the",p3,test,False,held out in test,,,,,
-/a/note.doc,,,,False,no image,,,,,
+/a/note.doc,,,,False,not in a class folder,,,,,
 /a/2.jpg,,,,False,cut short,,,,,
 /a/3.jpg,,,,False,same as /a/0.jpg,,,,,
 /b/5.jpg,,,,False,same as /b/1.jpg,,,,,

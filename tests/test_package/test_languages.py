@@ -14,7 +14,7 @@ WEB = ROOT / 'mmclca/deployment/web'
 # prefixes of keys named by Python and the template of the report
 PARTS = {key.partition('.')[0] for key in TABLES[ENGLISH]} - {'app'}
 KEY = re.compile(rf"['\"]((?:{'|'.join(PARTS)})\.[a-z_0-9.]+)['\"]")
-CALL = re.compile(rf"\b(?:label|t|text|\w*[Ee]rror)\(\s*{KEY.pattern}")
+CALL = re.compile(rf'\b(?:label|t|text|Note|\w*Error)\(\s*{KEY.pattern}')
 STEM = re.compile(rf"f'((?:{'|'.join(PARTS)})\.[a-z_.]*)\{{")
 
 

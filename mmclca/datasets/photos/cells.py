@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mmclca.errors import Error
+from mmclca.languages import Note
 from mmclca.utils.extras import require
 from mmclca.utils.files import from_cell, read_bytes
 from mmclca.utils.image_suffixes import PHOTO_SUFFIXES
@@ -28,7 +29,7 @@ def read_cells(
     table: Path,
     file_names: Collection[str] = (),
     is_file: Callable[[str], object] = lambda name: False,
-) -> tuple[dict[str, list[str]], list[str]]:
+) -> tuple[dict[str, list[str]], list[Note]]:
     """Read a table, or the first sheet of a spreadsheet.
 
     Text is Unicode or in a Windows encoding, separated by commas, semicolons,
@@ -88,7 +89,9 @@ def _read_sheet(table: Path) -> list[Row]:
     return [Row(line, cells) for line, cells in enumerate(rows, 1)]
 
 
-def _decode(table: Path, file_names: Collection[str]) -> tuple[str, list[str]]:
+def _decode(
+    table: Path, file_names: Collection[str]
+) -> tuple[str, list[Note]]:
     """Read a text; return a note, too, if its encoding was guessed."""
     content = read_bytes(table)
     even, odd = (content[i::2].count(0) for i in (0, 1))
@@ -99,10 +102,8 @@ def _decode(table: Path, file_names: Collection[str]) -> tuple[str, list[str]]:
         decoded = content.decode(encoding).lstrip('\ufeff')
         return decoded.rstrip('\0\x1a'), []
     encoding = guess_encoding(content, file_names, WINDOWS)
-    return content.decode(encoding), [
-        f'{table.name} is not in UTF-8, read as {encoding}; save it as UTF-8 '
-        'if names are wrong'
-    ]
+    values = dict(table=table.name, encoding=encoding)
+    return content.decode(encoding), [Note('photos.encoding', values)]
 
 
 def _parse_rows(content: str, is_file: Callable) -> tuple[str, list[Row]]:

@@ -218,9 +218,11 @@ def _find_problems(checked: PhotoCheck) -> Iterator[Problem]:
         )
 
     for note in photos.notes:
-        yield Problem('assumption', reason=note)
-    for reason, paths in keys_by(photos.unused).items():
-        yield Problem('unused', tuple(map(shorten, paths)), reason)
+        yield Problem('assumption', note=note)
+    reasons = {path: str(note) for path, note in photos.unused.items()}
+    for paths in keys_by(reasons).values():
+        cases = tuple(map(shorten, paths))
+        yield Problem('unused', cases, note=photos.unused[paths[0]])
     cases_by_kind = {
         'hidden': map(shorten, sorted(photos.hidden)),
         'unreadable': (

@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 
+from mmclca.languages import Note
+
 from .captures import Capture
 from .spellings import normalize_name
 
@@ -54,9 +56,9 @@ class LabeledImages:
         splits (list[str]): 'train', 'val' or 'test', or '' for images without
             a split.
         source (str): Folder or table of the images.
-        unused (dict[str, str]): Reasons for unused files, by path.
+        unused (dict[str, Note]): Reasons for unused files, by path.
         hidden (list[str]): Hidden images and system folders.
-        notes (list[str]): Assumptions, one line each.
+        notes (list[Note]): Assumptions, one line each.
         captures (dict[str, Capture]): Day, camera and folder by path.
     """
 
@@ -66,9 +68,9 @@ class LabeledImages:
     groups: list[str] | None
     splits: list[str]
     source: str
-    unused: dict[str, str] = field(default_factory=dict)
+    unused: dict[str, Note] = field(default_factory=dict)
     hidden: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
     captures: dict[str, Capture] = field(default_factory=dict)
 
     @classmethod

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mmclca.errors import Error
+from mmclca.languages import Note
 from mmclca.utils.messages import join_first
 
 from .labeled_images import SPLITS, recognize_split, split_words
@@ -36,12 +37,12 @@ class Levels:
     Args:
         split (int | None): Level with split folders, if any.
         label (int): Level with class folders.
-        notes (list[str]): Assumptions, one line each.
+        notes (list[Note]): Assumptions, one line each.
     """
 
     split: int | None
     label: int
-    notes: list[str]
+    notes: list[Note]
 
 
 def find_levels(parts: Parts, folder: Path) -> Levels:
@@ -66,11 +67,11 @@ def find_levels(parts: Parts, folder: Path) -> Levels:
                 x[split] for x in deep if recognize_split(x[split]) in SPLITS
             }
             read = ', '.join(
-                f'{x} as {recognize_split(x)}' for x in sorted(names)
+                f'{x} -> {recognize_split(x)}' for x in sorted(names)
             )
             is_new = (split, label) != (0, 1) or names - {*SPLITS}
-            notes = [f'splits: {read}'] if is_new else []
-            return Levels(split, label, notes)
+            notes = [Note('photos.splits', dict(splits=read))]
+            return Levels(split, label, notes if is_new else [])
     _check_mixed(deep, folder)
     return Levels(None, 0, _check_variants(deep, folder))
 
@@ -123,7 +124,7 @@ def _are_splits(parts: Parts) -> bool:
     )
 
 
-def _check_variants(parts: Parts, folder: Path) -> list[str]:
+def _check_variants(parts: Parts, folder: Path) -> list[Note]:
     """Refuse folders of variants; add a note on doubtful folders."""
     contents = defaultdict(set)  # includes files: images and masks share names
     for part in parts:
@@ -136,12 +137,14 @@ def _check_variants(parts: Parts, folder: Path) -> list[str]:
     kinds = [recognize_split(name) for name in contents]
     if len(contents) < 2 or not (is_same or all(kinds)):
         return []
+    lacks_train = all(kinds) and 'train' not in kinds
+    names, inner = (join_first(sorted(x), 3) for x in (contents, below))
     look = (
-        f'{join_first(sorted(contents), 3)} look like splits or variants of '
-        f'the dataset: each holds {join_first(sorted(below), 3)}'
+        f'{names} look like splits or variants of the dataset: each holds '
+        f'{inner}'
     )
-    look += ', and train is missing' * (all(kinds) and 'train' not in kinds)
-    advice = f'name them train, val and test, or use {folder / min(contents)}'
+    look += ', and train is missing' * lacks_train
+    first = folder / min(contents)
     is_flat = any(len(part) == 2 for part in parts)
     # subfolders of a class are few or numbered, unlike classes
     numbered = [any(re.search(r'\d', x) for x in y) for y in (contents, below)]
@@ -155,9 +158,11 @@ def _check_variants(parts: Parts, folder: Path) -> list[str]:
     splits = len([*filter(None, kinds)])
     if is_named or (may_be and (splits > 1 or (numbered[0] and is_many))):
         raise Error(
-            f'{folder}: {look}; {advice}; if they are the classes, list files '
-            'and classes in a table (`labels`)'
+            f'{folder}: {look}; name them train, val and test, or use {first};'
+            ' if they are the classes, list files and classes in a table '
+            '(`labels`)'
         )
     is_likely = may_be and (numbered[0] or is_many)
-    note = f'{look}; they are treated as classes; if they are splits, {advice}'
-    return [note] * is_likely
+    key = 'photos.variants_no_train' if lacks_train else 'photos.variants'
+    values = dict(names=names, inner=inner, folder=str(first))
+    return [Note(key, values)] * is_likely

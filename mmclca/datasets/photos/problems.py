@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mmclca.languages import text
+from mmclca.languages import Note, text
 from mmclca.utils.messages import join_first
 
 
@@ -50,13 +50,16 @@ class Problem:
         kind (str): Key of :data:`KINDS`.
         cases (tuple[tuple[str, ...], ...]): Names per case: equal files, a
             file and its problem, a class, or a group. Defaults to ().
-        reason (str): Reason or assumption that holds for all cases. Defaults
-            to ''.
+        reason (str): Reason or assumption that holds for all cases, in a
+            record of an earlier version. Defaults to ''.
+        note (Note, optional): Reason or assumption that holds for all cases.
+            Defaults to None.
     """
 
     kind: str
     cases: tuple[tuple[str, ...], ...] = ()
     reason: str = ''
+    note: Note | None = None
 
     @property
     def consequence(self) -> str:
@@ -71,8 +74,9 @@ class Problem:
     @property
     def message(self) -> str:
         """Number of cases and the first three of them, without the label."""
+        reason = str(self.note) if self.note else self.reason
         message = text(
-            f'photos.{self.kind}', number=len(self.cases), reason=self.reason
+            f'photos.{self.kind}', number=len(self.cases), reason=reason
         )
         separator = KINDS[self.kind].separator
         if not self.cases:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mmclca.errors import Error
+from mmclca.languages import Note
 from mmclca.utils.files import read_lines
 from mmclca.utils.image_suffixes import PHOTO_SUFFIXES
 
@@ -139,9 +140,7 @@ def read_folder(
     levels = find_levels([*images.values()], folder)
     taken, unused = _assign(images, levels)
     unused |= {
-        path: f'ending in {Path(path).suffix.lower() or "nothing"}'
-        for path in parts
-        if path not in images
+        path: describe_ending(path) for path in parts if path not in images
     }
     names = [normalize_name(name) or name for _, name in taken.values()]
     classes = sorted({*names})
@@ -164,17 +163,25 @@ def _assign(images: dict, levels: Levels) -> tuple[dict, dict]:
     taken, unused = {}, {}
     for path, part in images.items():
         if len(part) < 2 + max(levels.split or 0, levels.label):
-            unused[path] = 'not in a class folder'
+            unused[path] = Note('photos.no_class_folder')
         elif levels.split is None:
             taken[path] = '', part[levels.label]
         elif (name := recognize_split(part[levels.split])) in SPLITS:
             taken[path] = name, part[levels.label]
         else:
-            unused[path] = 'not in train, val or test'
+            unused[path] = Note('photos.no_split')
     return taken, unused
 
 
-def _spelling_notes(folders: set[tuple[str, str]]) -> Iterator[str]:
+def describe_ending(path: str) -> Note:
+    """Describe the name of a file that is not an image."""
+    ending = Path(path).suffix.lower()
+    if not ending:
+        return Note('photos.no_ending')
+    return Note('photos.ending', dict(ending=ending))
+
+
+def _spelling_notes(folders: set[tuple[str, str]]) -> Iterator[Note]:
     """Describe folders of a split, (split, name), that are read as a class.
 
     Systems write accents in two ways, and names may have invisible characters.
@@ -182,10 +189,8 @@ def _spelling_notes(folders: set[tuple[str, str]]) -> Iterator[str]:
     numbers = Counter((split, normalize_name(name)) for split, name in folders)
     for (_, name), number in sorted(numbers.items()):
         if number > 1:
-            yield (
-                f'{number} folders look like {name!r}, in other Unicode '
-                'characters, and are read as one class'
-            )
+            values = dict(number=str(number), name=repr(name))
+            yield Note('photos.spellings', values)
 
 
 def _check_classes(classes, parts, folder: Path) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from mmclca.errors import Error
+from mmclca.languages import Note
 
 from .captures import Capture
 from .labeled_images import LabeledImages
@@ -170,10 +171,14 @@ def separate_classes(photos: LabeledImages) -> LabeledImages:
     shared = [group for group, classes in number.items() if classes > 1]
     if not shared or not all(map(_PLANT.search, number)):
         return photos
-    note = (
-        f'{shared[0]} is in {number[shared[0]]} classes: '
-        f'groups are read as numbered within each class ({len(pairs)} '
-        f'groups, not {len(number)})'
+    note = Note(
+        'photos.numbered',
+        dict(
+            group=shared[0],
+            classes=str(number[shared[0]]),
+            pairs=str(len(pairs)),
+            groups=str(len(number)),
+        ),
     )
     return replace(
         photos,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mmclca.errors import Error
+from mmclca.languages import Note
 
 from ..image_files import files_below
 from .cells import is_image, read_cells
@@ -110,7 +111,7 @@ def read_table(
         )
     folds = {title for title in cells if _FOLD.search(split_words(title))}
     for title in sorted(folds - {columns.split, groups}):
-        notes.append(f'column {title!r} is not used; only split is read')
+        notes.append(Note('photos.unused_column', dict(title=repr(title))))
     group_cells = None if groups is None else cells.get(groups)
     return replace(
         LabeledImages.from_names(
@@ -196,18 +197,19 @@ def _is_flag(title: str, cells: dict) -> bool:
 
 def _find_unused(
     paths, names, files: FileNames, table: Path
-) -> dict[str, str]:
+) -> dict[str, Note]:
     """Return the reasons for unused files, by path."""
     classes = defaultdict(set)
     for path, name in zip(paths, names, strict=True):
         classes[path].add(name)
     unlisted = [path for path in files.paths if path not in classes]
-    unused = dict.fromkeys(unlisted, f'not in {table.name}')
+    name = dict(table=table.name)
+    unused = dict.fromkeys(unlisted, Note('photos.unlisted', name))
     for path, names_of_file in classes.items():
         if '' in names_of_file:
-            unused[path] = f'without a class in {table.name}'
+            unused[path] = Note('photos.unlabeled', name)
         elif len(names_of_file) > 1:
-            unused[path] = f'with several classes in {table.name}'
+            unused[path] = Note('photos.several_labels', name)
     return unused
 
 

@@ -38,7 +38,7 @@ def test_encoding_is_detected_by_content(read, encoding, names):
     names = names.split()
     rows = ''.join(f'{i}.jpg,{name}\n' for i, name in enumerate(names))
     cells, notes = read(f'file,class\n{rows}', encoding)
-    assert cells['class'] == names and 'UTF-8' in notes[0]
+    assert cells['class'] == names and 'UTF-8' in str(notes[0])
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from mmclca.languages import (
     use_language,
 )
 
+
 @pytest.mark.parametrize('language', list_languages())
 def test_report_is_written_in_the_language_of_the_record(tmp_path, language):
     folder = FitFolder(write_folder(tmp_path))
