@@ -4,7 +4,6 @@
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -13,10 +12,12 @@ from mmclca.apis.features import extract_outputs
 from mmclca.checkpoints.gate.photo_table import PhotoFiles, PhotoRow
 from mmclca.checkpoints.model_folder import ModelFolder, is_fitted
 from mmclca.deployment import QuantizedComparison, load_onnx
+from mmclca.languages import Note
 
 from .steps import Setting, interleaved_seconds
 
 BATCH, ROUNDS = 32, 20
+ACCURACY, AGREEMENT = Note('export.accuracy'), Note('export.agreement')
 
 
 def compare_quantized(
@@ -57,17 +58,21 @@ def compare_quantized(
     plural = 's' * (threads > 1)
     latency = f'{", ".join(times)} per photo ({threads} thread{plural})'
     if not is_fitted(checkpoint):
-        return QuantizedComparison(latency, 'export.no_folder')
+        return QuantizedComparison.from_notes(
+            latency, ACCURACY, Note('export.no_folder')
+        )
     rows = list_photos(checkpoint)
     folders = [Path(folder) for folder in (checkpoint, photos) if folder]
     photo_files = PhotoFiles.from_rows(rows, *folders)
     rows = [row for row in rows if photo_files.may_show(row.path)]
     if not rows:
-        return QuantizedComparison(latency, 'export.missing')
-    key, values = _compare_predictions(
+        return QuantizedComparison.from_notes(
+            latency, ACCURACY, Note('export.missing')
+        )
+    label, agreement = _compare_predictions(
         inferencer, rows, [files['8'], files['32']]
     )
-    return QuantizedComparison(latency, key, values)
+    return QuantizedComparison.from_notes(latency, label, agreement)
 
 
 def list_photos(folder: str) -> list[PhotoRow]:
@@ -81,8 +86,8 @@ def _compare_predictions(
     inferencer: TokenReductionInferencer,
     rows: list[PhotoRow],
     files: list[Callable],
-) -> tuple[str, dict[str, Any]]:
-    """Return the text on accuracy or agreement: its key and values."""
+) -> tuple[Note, Note]:
+    """Return label and text on the accuracy, or on the agreement."""
 
     def both(images):
         outputs = [run(images) for run in files]
@@ -94,14 +99,14 @@ def _compare_predictions(
     scores, unread = extract_outputs(inferencer, paths, both, BATCH)
     rows = [row for i, row in enumerate(rows) if i not in unread]
     if not rows:
-        return 'export.unreadable', {}
+        return ACCURACY, Note('export.unreadable')
     int8, float32 = scores.unflatten(1, (2, -1)).argmax(2).T.tolist()
     same = sum(map(int.__eq__, int8, float32))
-    values: dict[str, Any] = dict(
-        number=len(rows), share=f'{same / len(rows):.1%}'
-    )
+    values = dict(number=str(len(rows)), share=f'{same / len(rows):.1%}')
     if rows[0].is_used:
-        return 'export.same', values | dict(same=same)
+        values['same'] = str(same)
+        return AGREEMENT, Note('export.same', values)
     names = [inferencer.classes.index(row.label) for row in rows]
     right = [sum(map(int.__eq__, x, names)) for x in (int8, float32)]
-    return 'export.right', values | dict(int8=right[0], float32=right[1])
+    values |= dict(int8=str(right[0]), float32=str(right[1]))
+    return ACCURACY, Note('export.right', values)

@@ -2,14 +2,13 @@
 """Input and result of an export format."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from mmengine.config import Config
 from torch import nn
 
-from mmclca.languages import text
+from mmclca.languages import Note
 
 from .preprocessing import Preprocessing
 
@@ -55,24 +54,24 @@ class QuantizedComparison:
 
     Args:
         latency (str): Latency of both, in words.
-        key (str): Key of the text on accuracy or agreement.
-        values (dict): Values of the text. Defaults to {}.
+        label (str): 'Accuracy', or 'Agreement' without held-out photos.
+        agreement (str): Accuracy or agreement of both, in words.
+        notes (tuple[Note, ...]): Label and agreement, for other languages.
+            Defaults to ().
     """
 
     latency: str
-    key: str
-    values: dict[str, Any] = field(default_factory=dict)
+    label: str
+    agreement: str
+    notes: tuple[Note, ...] = ()
 
-    @property
-    def label(self) -> str:
-        """'Accuracy', or 'Agreement' without held-out photos."""
-        is_agreement = self.key == 'export.same'
-        return text(f'export.{"agreement" if is_agreement else "accuracy"}')
-
-    @property
-    def agreement(self) -> str:
-        """Accuracy or agreement of both, in words."""
-        return text(self.key, **self.values)
+    @classmethod
+    def from_notes(
+        cls, latency: str, label: Note, agreement: Note
+    ) -> 'QuantizedComparison':
+        """Write label and agreement in the current language."""
+        notes = label, agreement
+        return cls(latency, str(label), str(agreement), notes)
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,10 @@ def fit_model(**settings) -> None:
 
 def export_folder(
     folder: str, format_name: str, out: str, photos: str, name: str
-) -> dict | None:
-    """Export a model folder; return its 8-bit comparison, if any, as a dict.
+) -> list[dict]:
+    """Export a model folder; return its 8-bit comparison, if any.
+
+    This is the content of two notes: label and agreement.
 
     ``photos`` is the folder of its photos, ``name`` its title.
     """
@@ -57,7 +59,7 @@ def export_folder(
         {key: value for key, value in titles.items() if key in names},
     )
     comparison = exported.comparison
-    return asdict(comparison) if comparison else None
+    return [asdict(note) for note in comparison.notes] if comparison else []
 
 
 def do_task(task: str, settings: dict) -> object:

@@ -9,9 +9,8 @@ from tempfile import TemporaryDirectory
 from threading import Lock
 
 from mmclca.checkpoints.gate.folders import remove_folder
-from mmclca.deployment import QuantizedComparison
 from mmclca.export_formats import FORMATS, ExportFormat
-from mmclca.languages import text
+from mmclca.languages import Note, text
 from mmclca.utils.files import replace_file
 
 from .models import KeptModel
@@ -37,7 +36,7 @@ class Downloads:
 
     def __init__(self, folder: Path):
         self.folder, self._lock = folder, Lock()
-        self._comparisons: dict[Path, dict | None] = {}  # by export
+        self._comparisons: dict[Path, list[Note]] = {}  # by export
 
     def pack(self, model: KeptModel) -> Iterator[Package]:
         """Copy report and model; then export the model, in minutes.
@@ -91,10 +90,11 @@ class Downloads:
                     name=model.name,
                 )
                 comparison = run_task('export', settings)
+                notes = [Note(**note) for note in comparison]
                 if is_folder:
                     out = Path(shutil.make_archive(str(out), 'zip', out))
                 out.replace(file)
-                self._comparisons[file] = comparison
+                self._comparisons[file] = notes
         return file
 
     def _folder_for(self, model: KeptModel) -> Path:
@@ -110,13 +110,9 @@ class Downloads:
         return folder
 
 
-def describe_comparison(facts: dict | None) -> str:
+def describe_comparison(notes: list[Note]) -> str:
     """Describe an 8-bit export in a line, see :func:`.export_folder`."""
-    if facts is None:
+    if not notes:
         return ''
-    comparison = QuantizedComparison(**facts)
-    return text(
-        'page.download.compared',
-        label=comparison.label,
-        facts=comparison.agreement,
-    )
+    label, facts = notes
+    return text('page.download.compared', label=label, facts=facts)

@@ -392,8 +392,11 @@ def test_tabs_that_pack_one_model_share_its_files(
         assert wait.wait(30)
         Path(settings['out']).mkdir()
         Path(settings['out'], 'sw.js').touch()
-        values = dict(same=8, number=8, share='100.0%')
-        return dict(latency='', key='export.same', values=values)
+        values = dict(same='8', number='8', share='100.0%')
+        return [
+            dict(key='export.agreement'),
+            dict(key='export.same', values=values),
+        ]
 
     monkeypatch.setattr(downloads, 'run_task', export)
     files = model_of(tmp_path / 'models/ash/model')
