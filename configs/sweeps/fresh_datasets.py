@@ -1,8 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # Three photos per class on four datasets that had no part in any choice: fit
 # and linear classifiers on the full network. tools/sweep.py does not read
-# this file; `python tools/research/pages.py fresh_datasets` measures missing
-# results.
+# this file.
 # Results: docs/results/fresh_datasets.md.
 # The environment variables MMCLCA_DATA and MMCLCA_WEIGHTS name the folders
 # for datasets and weights.

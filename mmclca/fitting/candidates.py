@@ -34,7 +34,7 @@ class MeasuredCandidate(NamedTuple):
     """Reduction and image size, with the accuracy (%) of the linear probe.
 
     It is the mean over eleven datasets and five random splits with three
-    photos per class, see docs/results/frontier.md.
+    photos per class, see docs/choose_weights.md.
     """
 
     reduction: dict[str, Any]

@@ -25,7 +25,7 @@ from .timm_networks import (
 Normalization = tuple[tuple[float, ...], tuple[float, ...]]
 TIMM = 'timm://'
 STEM = 16  # patch size of convolutional stems, in pixels
-# more accurate than DeiT-Tiny at equal cost, see docs/results/frontier.md
+# more accurate than DeiT-Tiny at equal cost, see docs/results/few_photos.md
 DEFAULT = 'vit_tiny_patch16_224.augreg_in21k_ft_in1k'
 # mean and standard deviation of each channel, 0 to 255
 PIXELS: dict[str, Normalization] = dict(

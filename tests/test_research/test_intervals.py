@@ -55,7 +55,9 @@ def probe(monkeypatch):
         return found
 
     probe = SimpleNamespace(fit=fit, features=lambda paths: (read, {}))
-    monkeypatch.setattr(intervals.frontier, 'build_probe', lambda *_: probe)
+    monkeypatch.setattr(
+        intervals.fit_networks, 'build_probe', lambda *_: probe
+    )
     monkeypatch.setattr(intervals, 'find_near_duplicates', lambda *_: [])
     return probe
 

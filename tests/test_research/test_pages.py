@@ -9,7 +9,6 @@ TOOLS = ROOT / 'tools/research'
 PAGES = [
     'few_photos',
     'fine_tuning',
-    'frontier',
     'fresh_datasets',
     'schedules',
     'alternatives',

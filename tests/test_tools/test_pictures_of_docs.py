@@ -52,6 +52,10 @@ def test_every_picture_is_on_a_page(tool):
 
 def test_hero_picture_equals_readme(tool):
     import results
+    from study import fit_values
+
+    if not fit_values.values()['fit'].is_complete:
+        pytest.skip('rows of fit are not measured')
 
     lines = README.splitlines()
     for label, gmacs, accuracy, *_ in results.hero_points():
@@ -64,8 +68,8 @@ def test_saved_figure_has_a_palette(tool, monkeypatch, tmp_path):
     import results
 
     monkeypatch.setattr(files, 'FOLDER', tmp_path)
-    size = files.save(results.accuracy_cost(), 'hero')
-    with Image.open(tmp_path / 'hero.png') as image:
+    size = files.save(results.mae_cka(), 'cka')
+    with Image.open(tmp_path / 'cka.png') as image:
         assert image.mode == 'P'
     assert size < 60_000
 

@@ -96,6 +96,7 @@ class Comparison:
         return dict(
             costs,
             accuracy=accuracies[library].mean(),
+            datasets=len(accuracies),
             gain=gains.mean(),
             half_width=half_width(gains),
             better=gains[gains > 0].to_dict(),

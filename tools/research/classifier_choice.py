@@ -9,13 +9,14 @@ from the other fourteen.
 from dataclasses import dataclass
 from itertools import product
 
+import fit_networks
 import fresh_datasets
-import frontier
 import pandas as pd
 import torch
 import torch.nn.functional as F
 from frozen import DATASETS, photos
-from tables import kept, read, read_machine, select
+from study.page_values import Report
+from tables import kept, read_machine, select
 from torch import Tensor
 from training_subsets import draws, get_labels
 
@@ -83,7 +84,7 @@ class Mixture:
 
 def values():
     """Return the values for the template."""
-    networks = [x for x in frontier.networks() if frontier.is_default(x)]
+    networks = fit_networks.list_defaults()
     rows = kept(STUDY, measure, [(name_of(x), x) for x in networks])
     best, networks = best_alternatives(), [*rows.network.unique()]
     subsets_of_fit = select(rows, dict(subsets=PRESENT[0]))
@@ -106,26 +107,20 @@ def values():
 
 def name_of(network):
     """Return the columns that identify a default network."""
-    return dict(network=frontier.identify(network)['network'])
+    return dict(network=fit_networks.get_name(network[0]))
 
 
 def best_alternatives():
     """Return the accuracy of the best linear classifier of a user on the full
     network, by network and dataset."""
-    tables = [read(frontier.STUDY), read(fresh_datasets.STUDY)]
-    return {
-        network: {
-            name: frontier.alternatives(table, network)[name].max()
-            for table in tables
-            for name in frontier.get_dataset_columns(table)
-        }
-        for network in frontier.GRID['defaults']
-    }
+    users = Report.read().find_users()
+    names = map(fit_networks.get_name, fit_networks.REDUCTIONS)
+    return {name: users.loc[name].to_dict() for name in names}
 
 
 def measure(file, variant):
     """Return a row per rule, with its accuracy per dataset."""
-    probe = frontier.build_probe((file, variant))
+    probe = fit_networks.build_probe((file, variant))
     readings = get_readings(probe.model.head)
     accuracies = {}
     for name, dataset in photos(NAMES).items():
@@ -153,7 +148,7 @@ def measure(file, variant):
 def get_readings(head):
     """Return the columns of the features by subset."""
     parts, (first, late) = (
-        frontier.list_layer_columns(head),
+        fit_networks.list_layer_columns(head),
         get_feature_subsets(head),
     )
     return {

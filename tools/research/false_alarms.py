@@ -5,7 +5,7 @@
 each dataset, how often the interval contains the rate on all other photos.
 """
 
-import frontier
+import fit_networks
 import pandas as pd
 import torch
 import torch.nn.functional as F
@@ -57,9 +57,9 @@ def measure(features, labels):
 
 def main():
     rows = []
-    for network in filter(frontier.is_default, frontier.networks()):
-        probe = frontier.build_probe(network)
-        title = frontier.identify(network)['network']
+    for network in fit_networks.list_defaults():
+        probe = fit_networks.build_probe(network)
+        title = fit_networks.get_name(network[0])
         for name, dataset in photos().items():
             features, _ = probe.features([*dataset.path])
             labels, _ = get_labels(dataset)

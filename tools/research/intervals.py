@@ -7,7 +7,7 @@ or by different observers.
 
 from itertools import product
 
-import frontier
+import fit_networks
 import pandas as pd
 import torch
 from frozen import DATA, photos
@@ -57,14 +57,13 @@ def means(rows, keys):
 
 def wanted():
     """Yield the columns that identify a row, and the arguments to measure."""
-    for count, source in product(COUNTS, frontier.networks()):
-        if frontier.is_default(source):
-            network = frontier.identify(source)['network']
-            for shift, names in SHIFTS.items():
-                for name in names or enough_photos(count):
-                    columns = dict(network=network, set=name)
-                    columns |= dict(shift=shift, count=count)
-                    yield columns, (source, name, shift, count)
+    for count, source in product(COUNTS, fit_networks.list_defaults()):
+        network = fit_networks.get_name(source[0])
+        for shift, names in SHIFTS.items():
+            for name in names or enough_photos(count):
+                columns = dict(network=network, set=name)
+                columns |= dict(shift=shift, count=count)
+                yield columns, (source, name, shift, count)
 
 
 def enough_photos(count):
@@ -79,7 +78,7 @@ def enough_photos(count):
 def measure(network, name, shift, count):
     """Return means over random training and test sets, in percent."""
     dataset = photos()[name]
-    probe = frontier.build_probe(network)
+    probe = fit_networks.build_probe(network)
     read, _ = probe.features([*dataset.path])
     pairs = [pair(name, dataset, shift, count, i) for i in range(NUM_PAIRS)]
     rows = [reported(probe, read, dataset, *split) for split in pairs]

@@ -9,7 +9,7 @@ import time
 from contextlib import ExitStack
 from unittest.mock import patch
 
-import frontier
+import fit_networks
 import pandas as pd
 import torch
 from frozen import photos
@@ -54,8 +54,8 @@ def main():
 
 def pool_datasets():
     """Return the features of all photos by a default network."""
-    network, *_ = filter(frontier.is_default, frontier.networks())
-    probe = frontier.build_probe(network)
+    network, *_ = fit_networks.list_defaults()
+    probe = fit_networks.build_probe(network)
     features, labels, number = [], [], 0
     for dataset in photos().values():
         features.append(probe.features([*dataset.path])[0])

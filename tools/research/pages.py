@@ -1,16 +1,17 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Write docs/results and the paper from their templates and the tables.
+"""Write docs/results, the paper and figures in guides from the tables.
 
-Missing results are measured first if they need no training.
+Without arguments, figures in README and guides are written, too. Missing
+results are measured first if they need no training.
 """
 
 from functools import cache
 from pathlib import Path
 
 import alternatives
+import blocks
 import classifier_choice
 import fresh_datasets
-import frontier
 import intervals
 import jinja2
 import pandas as pd
@@ -18,13 +19,24 @@ import schedules
 import tables
 import trained
 import unknown_classes
-from study import page_values
+from study import fit_values, page_values
 
 from mmclca import cli
 from mmclca.utils.files import replace_text
 
 RESULTS = Path('docs/results')
 PAPER = Path('paper/paper.md.j2')
+
+
+def load_study():
+    """Return the values for the few_photos template."""
+    return page_values.values() | fit_values.values()
+
+
+def load_paper():
+    """Return the values for the paper."""
+    libraries = alternatives.values()['summaries']
+    return load_study() | dict(libraries=libraries)
 
 
 def load_fine_tuning():
@@ -103,12 +115,15 @@ def main():
     args = parser.parse_args()
     for page in args.pages or pages:
         print(write(pages[page], args.out))
+    for page in [] if args.pages else blocks.PAGES:
+        replace_text(args.out / page, blocks.fill(page, render))
+        print(args.out / page)
 
 
 def write(template, out):
     """Write the page for a template to the same folder in ``out``."""
-    templates = dict(few_photos=page_values.values, frontier=frontier.values)
-    templates.update(fine_tuning=load_fine_tuning, paper=page_values.values)
+    templates = dict(few_photos=load_study, paper=load_paper)
+    templates.update(fine_tuning=load_fine_tuning)
     templates.update(intervals=intervals.values)
     templates.update(fresh_datasets=fresh_datasets.values)
     templates.update(schedules=schedules.values)

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-import frontier
+import fit_networks
 import numpy as np
 import pandas as pd
 import torch
@@ -61,7 +61,7 @@ def read_grains():
 
 def draw_leaves(difference):
     """Draw synthetic leaves, unless they are there, and return them."""
-    folder = frontier.FEATURES / f'plants-{difference}'
+    folder = fit_networks.FEATURES / f'plants-{difference}'
     images = draw_data_set(folder, LEAVES | dict(difference=difference))
     names = [re.search(r'c\w+_plant_\d+', path)[0] for path in images.paths]
     number = [int(name.rpartition('_')[2]) for name in names]
@@ -159,13 +159,8 @@ def list_rows(stated, predictions):
 
 
 def main():
-    probe = frontier.build_probe(
-        next(
-            network
-            for network in frontier.networks()
-            if frontier.is_default(network) and 'vit_' in network[0]
-        )
-    )
+    (network,) = fit_networks.list_defaults(fit_networks.VIT)
+    probe = fit_networks.build_probe(network)
     datasets = dict(ricegrain14=read_grains()) | {
         f'leaves, difference {x}': draw_leaves(x) for x in DIFFERENCES
     }

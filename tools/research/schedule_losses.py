@@ -8,7 +8,7 @@ from functools import cache
 
 import fresh_datasets
 import torch
-from frontier import pretrained
+from fit_networks import find_pretrained
 from frozen import DATASETS, DEPTH, FILES, WEIGHTS, photos
 from schedule_choice import FIRST_LAYER, PATCH
 from tables import kept
@@ -73,7 +73,7 @@ def run_photos(img_size):
     """Run the ViT on some photos of each dataset."""
     layers = (*range(DEPTH),)
     variant = Variant(**NO_REDUCTION, img_size=img_size, layers=layers)
-    config = build_config(pretrained(FILE), variant, 2)
+    config = build_config(find_pretrained(FILE), variant, 2)
     backbone = config.model.backbone
     backbone.reducer = dict(type='mmclca.DiffRate')
     backbone.reduce_at = layers[1:]

@@ -8,7 +8,7 @@ dataset, with three photos per class.
 
 from functools import cache
 
-import frontier
+import fit_networks
 import pandas as pd
 import torch
 from frozen import DEPTH, FILES, WEIGHTS, photos
@@ -152,7 +152,7 @@ def build(schedule):
     variant = Variant(
         **NO_REDUCTION, img_size=schedule.img_size, layers=layers
     )
-    config = build_config(frontier.pretrained(FILE), variant, 2)
+    config = build_config(fit_networks.find_pretrained(FILE), variant, 2)
     backbone = config.model.backbone
     if schedule.steps:
         counts = tuple(schedule.steps.values())
@@ -165,7 +165,7 @@ def measure(schedule, name):
     """Return the row of a schedule and a dataset."""
     source = str(WEIGHTS / FILE)
     probe = Probe(
-        build(schedule), source, 'cpu', frontier.FEATURES, zooms=CROP_ZOOMS
+        build(schedule), source, 'cpu', fit_networks.FEATURES, zooms=CROP_ZOOMS
     )
     accuracy = round(measure_dataset(probe, photos(NAMES)[name]), 2)
     commit = provenance()['commit']

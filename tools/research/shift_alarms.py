@@ -13,7 +13,7 @@ from functools import partial
 from itertools import product
 from unittest.mock import patch
 
-import frontier
+import fit_networks
 import numpy as np
 import pandas as pd
 import torch
@@ -98,8 +98,8 @@ class Trial:
 
 def main():
     rows = []
-    for network in filter(frontier.is_default, frontier.networks()):
-        probe = frontier.build_probe(network)
+    for network in fit_networks.list_defaults():
+        probe = fit_networks.build_probe(network)
         subsets = get_feature_subsets(probe.model.head)
         tables = photos((*DATASETS, *FURTHER_DATASETS))
         data = {name: read(probe, table) for name, table in tables.items()}

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import frontier
+import fit_networks
 import numpy as np
 import pandas as pd
 import torch
@@ -74,12 +74,8 @@ def print_patches():
 
     For false alarms, labels are shuffled.
     """
-    network = next(
-        x
-        for x in frontier.networks()
-        if frontier.is_default(x) and 'vit_tiny' in x[0]
-    )
-    probe_model = frontier.build_probe(network)
+    (network,) = fit_networks.list_defaults(fit_networks.VIT)
+    probe_model = fit_networks.build_probe(network)
     prepare = Preparation(probe_model.model._config)
     shuffled = []
     for name, dataset in photos(DATASETS).items():

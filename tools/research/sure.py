@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import frontier
+import fit_networks
 import numpy as np
 import pandas as pd
 import torch
@@ -299,9 +299,9 @@ def show(title, table, keys):
 def main():
     torch.set_num_threads(1)
     rows, among, grouped = [], [], []
-    for network in filter(frontier.is_default, frontier.networks()):
-        probe = frontier.build_probe(network)
-        title = frontier.identify(network)['network']
+    for network in fit_networks.list_defaults():
+        probe = fit_networks.build_probe(network)
+        title = fit_networks.get_name(network[0])
         subsets = get_feature_subsets(probe.model.head)
         for name, dataset in photos().items():
             features, _ = probe.features([*dataset.path])

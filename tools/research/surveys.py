@@ -11,7 +11,7 @@ population correction, from as many labels of photos drawn at random.
 from collections import defaultdict
 from typing import NamedTuple
 
-import frontier
+import fit_networks
 import numpy as np
 import pandas as pd
 import torch
@@ -45,8 +45,8 @@ class Pool(NamedTuple):
 def collect_pools(names):
     """Return the pools by kind of shift."""
     pools = defaultdict(list)
-    for network in filter(frontier.is_default, frontier.networks()):
-        probe = frontier.build_probe(network)
+    for network in fit_networks.list_defaults():
+        probe = fit_networks.build_probe(network)
         for name, dataset in photos(names).items():
             features, _ = probe.features([*dataset.path])
             data = name, features, *get_labels(dataset)

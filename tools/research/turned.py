@@ -9,7 +9,7 @@ photos with another prediction than upright.
 from dataclasses import dataclass
 from functools import partial
 
-import frontier
+import fit_networks
 import numpy as np
 import pandas as pd
 import torch
@@ -74,7 +74,7 @@ def extract_turned(probe, paths, quarters):
     model, digests = probe.model, [compute_sha256(path) for path in paths]
     width = probe.features(paths[:1])[0].shape[1]
     name = f'{feature_key(model)}-turned-{quarters}'
-    cache = FeatureCache(frontier.FEATURES, name, width)
+    cache = FeatureCache(fit_networks.FEATURES, name, width)
     pairs = zip(paths, digests, strict=True)
     new = {digest: path for path, digest in pairs if digest not in cache}
     batches = feature_batches(
@@ -165,12 +165,8 @@ def rate(scores, dataset, flags):
 
 
 def main():
-    network = next(
-        network
-        for network in frontier.networks()
-        if frontier.is_default(network) and 'vit_' in network[0]
-    )
-    probe = frontier.build_probe(network)
+    (network,) = fit_networks.list_defaults(fit_networks.VIT)
+    probe = fit_networks.build_probe(network)
     rows = []
     for name in NAMES:
         dataset = read_photos(probe, name)

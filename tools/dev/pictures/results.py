@@ -1,66 +1,15 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Plots from the tables in docs/results."""
 
-from colors import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, YELLOW
+from colors import BLUE, GREEN, INK, ORANGE, PURPLE
 
-# points in the hero: label, columns in the table, color, side for the label;
-# the models are selected by fit with ViT-Tiny
-VIT = dict(network='vit_tiny', img_size=224, classifier='fit')
-FULL = dict(VIT, method='none')
-RIDGE = dict(FULL, classifier='CLS and average, all layers, ridge')
-HERO = (
-    ('fit', dict(VIT, method='DiffRate'), BLUE, 'right'),
-    (
-        'fit --budget 0.45GMACs',
-        dict(VIT, method='ATC', img_size=192),
-        BLUE,
-        'right',
-    ),
-    (
-        'fit --budget 0.3GMACs',
-        dict(VIT, method='ATC', img_size=160),
-        BLUE,
-        'right above',
-    ),
-    ('fit --best', FULL, BLUE, 'left'),
-    ('full ViT, ridge regression', RIDGE, ORANGE, 'left'),
-    (
-        'full ViT, ridge regression, 160 px',
-        dict(RIDGE, img_size=160),
-        ORANGE,
-        'right',
-    ),
-    (
-        'full ViT, logistic regression',
-        dict(FULL, classifier='CLS, last layer, logistic'),
-        ORANGE,
-        'left',
-    ),
-    (
-        'fit, MobileOne-S0',
-        dict(network='mobileone_s0', img_size=224, classifier='fit'),
-        PURPLE,
-        'right below',
-    ),
-)
+VIT, CNN = 'vit_tiny', 'mobileone_s0'  # in the hero
 # label offsets and alignments
 SIDES = {
     'left': ((-9, 0), dict(ha='right', va='center')),
     'right': ((9, 0), dict(ha='left', va='center')),
     'right above': ((4, 4), dict(ha='left', va='bottom')),
     'right below': ((7, -4), dict(ha='left', va='top')),
-}
-# label and color for the models that fit selects by budget
-SELECTED = dict(
-    deit_tiny=('fit, DeiT-Tiny', BLUE), vit_tiny=('fit, ViT-Tiny', SKY)
-)
-# label and color for each other line: network, method and classifier
-RIDGE_ALL = RIDGE['classifier']
-LINES = {
-    ('mobileone_s0', 'none', 'fit'): ('fit, MobileOne-S0', PURPLE),
-    ('fastvit_t8', 'none', 'fit'): ('fit, FastViT-T8', INK),
-    ('deit_tiny', 'none', RIDGE_ALL): ('full DeiT-Tiny, ridge', YELLOW),
-    ('vit_tiny', 'none', RIDGE_ALL): ('full ViT-Tiny, ridge', ORANGE),
 }
 MARKERS = dict(EViT='s', ToMe='D', ATS='o', SiT='^', ATC='P', MCTF='X')
 # label, color and face for each part of CLCA
@@ -72,24 +21,33 @@ KINDS = dict(
 
 
 def hero_points():
-    """Return label, GMACs, accuracy in %, half of an interval, color and label
+    """Yield label, GMACs, accuracy in %, half of an interval, color and label
     side for each point in the README picture.
 
     The 95% interval is that of the mean difference to ridge regression over
     the datasets; the datasets themselves differ far more.
     """
-    from frontier import get_dataset_columns, table_of_rows
-    from tables import half_width, select
+    from study.fit_values import FitReport
+    from study.page_values import Report
 
-    table = table_of_rows()
-    sets, points = get_dataset_columns(table), []
-    reference = select(table, RIDGE).iloc[0]
-    for label, setting, color, side in HERO:
-        row = select(table, setting).iloc[0]
-        gains = (row[sets] - reference[sets]).astype(float)
-        half = half_width(gains)
-        points.append((label, row.gmacs, row['mean'], half, color, side))
-    return points
+    fit = FitReport(Report.read())
+    ridge = fit.find(VIT, classifier='ridge')
+    small = fit.find(VIT, classifier='ridge', img_size=160)
+    logistic = fit.find(VIT, 'last layer', 'logistic')
+    points = [
+        ('fit', fit.find_default(VIT), BLUE, 'right'),
+        ('fit --budget 0.45GMACs', fit.select(VIT, 0.45), BLUE, 'right'),
+        ('fit --budget 0.3GMACs', fit.select(VIT, 0.3), BLUE, 'right above'),
+        ('fit --best', fit.find(VIT), BLUE, 'left'),
+        ('full ViT, ridge regression', ridge, ORANGE, 'left'),
+        ('full ViT, ridge regression, 160 px', small, ORANGE, 'right'),
+        ('full ViT, logistic regression', logistic, ORANGE, 'left'),
+        ('fit, MobileOne-S0', fit.find(CNN), PURPLE, 'right below'),
+    ]
+    for label, row, color, side in points:
+        gain = fit.compare(row, ridge)
+        half = (gain['high'] - gain['low']) / 2
+        yield label, row.gmacs, row['mean'], half, color, side
 
 
 def plot(width, height, columns=1, **options):
@@ -131,63 +89,10 @@ def accuracy_cost():
     axis.set(xlim=(0, 1.4), ylim=(65, 80))
     axis.set_xlabel('computation per photo (GMACs)')
     axis.set_ylabel('accuracy (%)')
-    axis.set_title('ViT-Tiny, three photos per class, mean of eleven datasets')
+    axis.set_title('ViT-Tiny, three photos per class')
     note = '95% intervals: difference to ridge regression on the full ViT'
     axis.text(0.98, 0.02, note, transform=axis.transAxes, ha='right', size=8)
     return figure
-
-
-def frontier():
-    """Plot accuracy against GMACs and against time, one point per size."""
-    from frontier import table_of_rows
-    from plot_sweep import gmacs_axis
-    from tables import select
-
-    table = table_of_rows()
-    lines = [
-        (*style, selected_by_fit(table, network))
-        for network, style in SELECTED.items()
-    ]
-    for key, style in LINES.items():
-        keys = dict(zip(('network', 'method', 'classifier'), key, strict=True))
-        lines.append((*style, select(table, keys).sort_values('gmacs')))
-    figure, axes = plot(9.5, 4.4, 2, sharey=True)
-    for label, color, rows in lines:
-        for axis, cost in zip(axes, ('gmacs', 'ms'), strict=True):
-            style = dict(color=color, label=label)
-            axis.plot(rows[cost], rows['mean'], 'o-', **style)
-    gmacs_axis(axes[0])
-    axes[0].set(xlabel='GMACs', ylabel='accuracy (%), mean of eleven datasets')
-    axes[1].set(xlabel='ms per photo, ONNX Runtime, one thread')
-    figure.suptitle('Three photos per class, 128 to 256 px')
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(
-        handles, labels, loc='outside lower center', ncols=3, frameon=False
-    )
-    return figure
-
-
-def selected_by_fit(table, network):
-    """Return the rows of the models that some budget in GMACs selects.
-
-    ``fit`` takes the first candidate within the budget, so these models are
-    cheaper than all candidates before them.
-    """
-    import pandas as pd
-    from tables import select
-
-    from mmclca.fitting.candidates import DEIT, VIT_TINY
-
-    candidates = dict(deit_tiny=DEIT, vit_tiny=VIT_TINY)[network]
-    rows = []
-    for options, img_size, _ in candidates:
-        method = options['method'] or 'none'
-        keys = dict(network=network, method=method, img_size=img_size)
-        row = select(table, dict(keys, classifier='fit')).iloc[0]
-        # fit accepts costs of 1% above the budget
-        if all(1.01 * row.gmacs < cheaper.gmacs for cheaper in rows):
-            rows.append(row)
-    return pd.DataFrame(rows)
 
 
 def read_sweep(study):
@@ -303,7 +208,6 @@ def mae_cka():
 
 PICTURES = {
     'accuracy_cost': accuracy_cost,
-    'frontier/accuracy_cost': frontier,
     'leaf40/accuracy_gmacs': leaf40,
     'leaf40/gradients_by_part': gradients,
     'representations/imagenet112_cka': imagenet112_cka,

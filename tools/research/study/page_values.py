@@ -302,7 +302,6 @@ def values():
     return dict(
         report=report,
         facts=read_machine(STUDY),
-        titles={x: TITLES[x] for x in VITS},
         rates=sorted(GRID['rates'], reverse=True),
         reduced=REDUCED,
         name_row=name_row,
