@@ -131,7 +131,8 @@ def said(tmp_path, monkeypatch):
         model = SimpleNamespace(classes=['ash', 'elm'])
         # files exported from a fit also return the unknown-class score
         runs = (lambda x: x @ small), (lambda x: (x @ whole, x[:, 0]))
-        return ' '.join(quantized._compare_predictions(model, found, runs))
+        notes = quantized._compare_predictions(model, found, runs)
+        return ' '.join(map(str, notes))
 
     gone = []
     monkeypatch.setattr(quantized, 'extract_outputs', read)
