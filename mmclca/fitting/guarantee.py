@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass, field
 
-from mmclca.evaluation.conformal import SetSizes
+from mmclca.evaluation.conformal import SetSizes, count_needed
 from mmclca.languages import text
 
 from .wording import Description, about
@@ -34,7 +34,7 @@ class Guarantee:
     def describe(self) -> Description:
         """Describe how many classes the sets have."""
         if self.sizes is None:
-            return Description((self.problem,))
+            return Description((self._describe_problem(),))
         key = 'model.coarse_sets' if self.coarse_classes else 'model.sets'
         line = text(
             key,
@@ -44,3 +44,17 @@ class Guarantee:
             coarse=about(self.sizes.coarse_class),
         )
         return Description((line,), text('model.sets_explained'))
+
+    def _describe_problem(self) -> str:
+        """Describe why there are no sets."""
+        needed = count_needed(self.level)
+        if self.number < needed:
+            return text(
+                'model.too_few',
+                level=self.level,
+                needed=needed,
+                units=text(f'model.kinds_{self.unit}'),
+                number=self.number,
+            )
+        unit = text(f'model.kind_{self.unit}')
+        return text('model.too_many_single', level=self.level, unit=unit)

@@ -26,6 +26,7 @@ PARTS = {
     FIRST_TRAINING: 'page.part.first_training',
     SECOND_TRAINING: 'page.part.second_training',
     REPORT: 'page.part.report',
+    'Measuring latency': 'page.part.timing',
 }
 MIN_SHARE = 0.02  # of the work, before the rest can be estimated
 

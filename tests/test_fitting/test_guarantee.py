@@ -20,6 +20,7 @@ from mmclca.fitting.calibration import calibrate
 from mmclca.fitting.exporting import export_model
 from mmclca.fitting.guarantee import Guarantee
 from mmclca.fitting.report import write_report
+from mmclca.languages import use_language
 
 
 @pytest.fixture
@@ -170,3 +171,13 @@ def test_calibration_has_the_groups_of_the_cross_validation(
     assert calibration.unit == unit
     assert calibration.independent == (8 if names is None else 4)
     assert calibration.labels.tolist() == labels
+
+
+def test_missing_guarantee_is_explained_in_each_language():
+    few, single = Guarantee(95, 'day', 18), Guarantee(95, 'group', 30)
+    (line,) = few.describe().lines
+    assert 'at least 19 days are needed, found 18' in line
+    assert 'a second group' in single.describe().lines[0]
+    with use_language('zh'):
+        assert '19 个日期' in few.describe().lines[0]
+        assert '组' in single.describe().lines[0]

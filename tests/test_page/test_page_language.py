@@ -6,9 +6,10 @@ import re
 from types import SimpleNamespace
 
 import pytest
+import torch
 from browser_pages import chromium as chromium_fixture
 from browser_pages import drive, playwright, watched
-from tiny_photos import write_photos
+from tiny_photos import write_photos, write_weights
 
 pytest.importorskip('gradio', reason='the page needs gradio: extra demo')
 
@@ -27,6 +28,7 @@ from mmclca.page.server import serve, uploads_folder
 chromium = chromium_fixture
 expect = playwright.expect
 CHINESE = 'zh-CN'
+FIT = 240_000  # ms
 ENGLISH_WORDS = re.compile(r'(?:[A-Za-z]{2,} ){2,}[a-z]{2,}')
 
 
@@ -155,9 +157,13 @@ def read_leftovers(page):
 def address(tmp_path_factory):
     """Address of a page with a form, and folder of its models."""
     folder = tmp_path_factory.mktemp('models')
+    torch.manual_seed(0)
+    write_weights(folder)
+    settings = dict(weights=str(folder / 'tiny.safetensors'))
     with uploads_folder() as uploads:
         tab = IdentifyTab(uploads)
-        with serve(tab, form=FitForm(tab, folder, {})) as (address, _):
+        form = FitForm(tab, folder, settings)
+        with serve(tab, form=form) as (address, _):
             yield address
 
 
@@ -183,6 +189,32 @@ def test_page_is_in_the_language_of_the_browser(
         drive.drop(page, leaf)  # there is no model
         expect(page.get_by_text('还没有模型')).to_be_visible()
         assert not read_leftovers(page)
+
+
+@pytest.mark.slow
+def test_training_is_in_the_language_of_each_visitor(
+    chromium, address, tmp_path
+):
+    photos = write_photos(tmp_path, per_class=3).rename(tmp_path / 'trees')
+    with (
+        watched(chromium, locale='zh-CN') as (page, _),
+        watched(chromium, locale='en-US') as (other, _),
+    ):
+        page.goto(address)
+        expect(page.locator('#folder')).to_contain_text('文件夹')
+        page.set_input_files('#folder input', photos)
+        page.locator('#fit').click()
+        expect(page.locator('#state progress')).to_be_visible()
+        other.goto(address)
+        expect(other.locator('#state')).to_contain_text('of 4')
+        expect(page.locator('#try')).to_be_visible(timeout=FIT)
+        expect(page.locator('#result')).to_contain_text('得到正确名称')
+        report = page.frame_locator('#report iframe')
+        expect(report.locator('html')).to_have_attribute('lang', 'zh')
+        page.locator('#growth button').first.click()
+        assert not read_leftovers(page)
+        other.reload()
+        expect(other.locator('#result')).to_contain_text('the right name')
 
 
 @pytest.mark.slow

@@ -82,7 +82,8 @@ class Problem:
         if not self.cases:
             return message
         cases = [separator.join(case) for case in self.cases]
-        return f'{message} ({join_first(cases, limit=3, between="; ")})'
+        shown = join_first(cases, limit=3, between='; ')
+        return text('photos.cases', message=message, cases=shown)
 
     def describe(self) -> str:
         """Describe the problem in one line."""
