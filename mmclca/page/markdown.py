@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 
 from mmclca.fitting.wording import LabeledLines
+from mmclca.languages import text
 
 _SPECIAL = re.compile(r'([\\`*_\[\]<>#|~&])')
 
@@ -21,5 +22,6 @@ def list_facts(facts: Iterable[LabeledLines]) -> str:
         lines = [escape_markdown(line) for line in fact.lines]
         if len(lines) > 1:
             lines = ['', *(f'- {line}' for line in lines)]
-        parts.append(f'**{fact.label}:** ' + '\n'.join(lines))
+        joined = '\n'.join(lines)
+        parts.append(text('page.fact', label=fact.label, lines=joined))
     return '\n\n'.join(parts)
