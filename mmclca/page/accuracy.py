@@ -23,9 +23,8 @@ from .handlers import shown_problems
 from .identify import IdentifyTab
 from .loaded_model import LoadedModel, ModelVersion
 from .markdown import escape_markdown, list_facts
+from .prediction import BATCH
 from .uploads import opened
-
-BATCH = 32  # photos per prediction, and per update of the progress
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,8 @@ from .handlers import shown_problems
 from .identify import IdentifyTab
 from .loaded_model import LoadedModel, ModelVersion
 from .markdown import escape_markdown
+from .prediction import BATCH
 from .uploads import UploadedFolder, opened
-
-BATCH = 32  # photos per prediction, and per update of the progress
 
 
 @dataclass(frozen=True)

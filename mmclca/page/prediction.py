@@ -12,6 +12,7 @@ from mmclca.apis import TokenReductionInferencer, best_classes
 from mmclca.datasets.batches import make_view
 from mmclca.visualization.kept_patches import KeptPatches, find_kept_patches
 
+BATCH = 32  # photos per prediction, and per update of the progress
 SIDE = 336  # minimum longer side of pictures, in pixels
 
 

@@ -15,9 +15,10 @@ pytest.importorskip('gradio', reason='the page needs gradio: extra demo')
 
 import gradio as gr
 
-from mmclca.page.accuracy import BATCH, AccuracyTab
+from mmclca.page.accuracy import AccuracyTab
 from mmclca.page.accuracy_layout import build_accuracy
 from mmclca.page.identify import IdentifyTab
+from mmclca.page.prediction import BATCH
 from mmclca.page.server import serve, uploads_folder
 
 chromium = chromium_fixture

@@ -10,8 +10,9 @@ from tiny_run import CLASSES
 
 pytest.importorskip('gradio', reason='the page needs gradio: extra demo')
 
-from mmclca.page.batch import BATCH, BatchTab
+from mmclca.page.batch import BatchTab
 from mmclca.page.identify import IdentifyTab
+from mmclca.page.prediction import BATCH
 
 
 def pack(tmp_path, folder, name='new day'):
