@@ -12,6 +12,7 @@ from mmclca.apis import find_images
 from mmclca.checkpoints.gate.folders import is_below, locked, remove_folder
 from mmclca.checkpoints.model_folder import FILES
 from mmclca.datasets.photos import Problem, check_photos, read_photos
+from mmclca.datasets.photos.app_archive import label_photos, read_facts
 from mmclca.datasets.photos.spellings import normalize_name
 from mmclca.errors import Error
 from mmclca.fitting.fit_folder import FitFolder
@@ -22,7 +23,7 @@ from mmclca.languages import text
 from mmclca.utils.files import replace_text
 
 from .loaded_model import ModelVersion
-from .names import MAX_LETTERS, safe_name
+from .names import MAX_LETTERS, name_upload, safe_name
 from .uploads import store, unpacked
 
 # hide advice for the command line in a report
@@ -92,13 +93,18 @@ class KeptModel:
             dict[str, str]: Class by path.
 
         Raises:
-            Error: As in :func:`.uploads.store`, or if a class is missing.
+            Error: As in :func:`.uploads.store`, or if a class is missing, or
+                the photos are from the phone app of another model.
         """
         self.remove_unused_photos()
         self.added.mkdir(exist_ok=True)
         numbers = [int(x.name) for x in self.added.iterdir()]
         target = self.added / str(max(numbers, default=0) + 1)
         with unpacked(files, names, self.folder) as (top, _):
+            if facts := read_facts(top):
+                title = name_upload(names, files)
+                classes = self.read_record().photos.classes
+                facts.check_model(Path(title), classes)
             read_classes(top, label)
             top.rename(target)
         return read_classes(target, label)
@@ -288,12 +294,16 @@ def read_classes(folder: Path, label: str) -> dict[str, str]:
     """Return classes by path for the photos in a folder.
 
     Args:
-        folder (Path): Photos, in folders named as the classes.
+        folder (Path): Photos, in folders named as the classes, or as the
+            phone app exports them.
         label (str): Class for all photos; empty if folders name it.
 
     Raises:
         Error: If photos or a class are missing.
     """
+    facts = read_facts(folder)
+    if facts and not label:
+        return label_photos(folder, facts)
     paths = find_images([folder])
     if not paths:
         raise Error(text('page.upload.no_photo', folder=folder.name))

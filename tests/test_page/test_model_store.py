@@ -1,7 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Models on the disk: names, added photos, deletion."""
 
+import json
 import shutil
+from types import SimpleNamespace
+from zipfile import ZipFile
 
 import pytest
 from tiny_photos import write_photos
@@ -12,7 +15,7 @@ pytest.importorskip('gradio', reason='the page needs gradio: extra demo')
 from mmclca.page.form import FitForm
 from mmclca.page.growth import Growth
 from mmclca.page.identify import IdentifyTab
-from mmclca.page.models import ModelStore, read_classes
+from mmclca.page.models import KeptModel, ModelStore, read_classes
 
 CLASSES = {*NAMES}
 
@@ -80,6 +83,34 @@ def test_photos_of_a_refused_change_are_removed(store, tmp_path):
     assert {*second.values()} == {'yew'}
     kept = [str(x) for x in model.added.rglob('*.*')]
     assert sorted(kept) == sorted(second) and {*first.values()} == CLASSES
+
+
+@pytest.fixture
+def app_archive(tmp_path):
+    """Return a function to write an archive of the app for some classes."""
+    folders = {'ash _1_': 'ash "1"'}
+
+    def write(*classes):
+        facts = dict(name='Trees', model='', classes=classes, folders=folders)
+        with ZipFile(tmp_path / 'seen.zip', 'w') as archive:
+            archive.writestr('app.json', json.dumps(facts))
+            archive.writestr('ash _1_/1.jpg', b'photo')
+        return tmp_path / 'seen.zip'
+
+    return write
+
+
+def test_photos_of_the_phone_app_have_its_classes(
+    store, app_archive, monkeypatch
+):
+    record = SimpleNamespace(photos=SimpleNamespace(classes=NAMES))
+    monkeypatch.setattr(KeptModel, 'read_record', lambda _: record)
+    model = store.find('oaks')
+    with pytest.raises(ValueError, match=r'seen .*of another model'):
+        model.add_photos([app_archive('maize', 'rice')], [], '')
+    labels = model.add_photos([app_archive(*NAMES)], [], '')
+    assert [*labels.values()] == ['ash "1"']
+    assert [str(x) for x in model.added.rglob('*.jpg')] == [*labels]
 
 
 @pytest.fixture
