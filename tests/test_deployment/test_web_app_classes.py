@@ -3,35 +3,32 @@
 
 import re
 
-import cv2
 import numpy as np
 import pytest
 from browser_pages import chromium, drive, playwright
-from small_web_app import CLASSES, write_small_app
+from small_web_app import (
+    CLASSES,
+    NEEDS_RUNTIME,
+    read_list,
+    write_colors,
+    write_small_app,
+)
 from test_web_app_sets import calibrate
 
-from mmclca.deployment import describe_sets, web_app
+from mmclca.deployment import describe_sets
 from mmclca.evaluation.conformal import predict_sets
 from mmclca.languages import read_texts
-from mmclca.utils.files import read_rows
 
 __all__ = ['chromium']
 expect = playwright.expect
-missing = not web_app._RUNTIME.is_file()
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(missing, reason='no onnxruntime-web'),
-]
+pytestmark = [pytest.mark.slow, NEEDS_RUNTIME]
 COLORS = np.random.default_rng(3).integers(0, 256, (12, 3))
 
 
 @pytest.fixture
 def photos(tmp_path):
     """Photos in random colors."""
-    paths = [tmp_path / f'{i}.png' for i in range(len(COLORS))]
-    for path, color in zip(paths, COLORS, strict=True):
-        cv2.imwrite(str(path), np.full((60, 90, 3), color, np.uint8))
-    return paths
+    return write_colors(tmp_path, COLORS)
 
 
 def measure_trust(calibration, threshold, is_sure):
@@ -53,13 +50,10 @@ def test_app_says_how_far_to_trust_an_answer(chromium, photos, tmp_path):
         drive.identify(page, *photos)
         sure, check = page.locator('#meaning li').all_text_contents()
         words = page.locator('.trust').all_inner_texts()[::-1]
-        with page.expect_download() as download:
-            page.get_by_role('button', name='Export CSV').click()
-        download.value.save_as(tmp_path / 'list.csv')
+        rows = read_list(page, tmp_path)
     threshold = calibration.find_threshold(95)
     assert measure_trust(calibration, threshold, True) in sure
     assert measure_trust(calibration, threshold, False) in check
-    rows = read_rows(tmp_path / 'list.csv')
     for row, word in zip(rows, words, strict=True):
         expected = 'check' if '|' in row['sure_set'] else 'sure'
         assert row['trust'] == word.lower() == expected

@@ -12,25 +12,17 @@ import pytest
 from browser_pages import chromium, drive, playwright
 from installed import NEEDS_COMPILER
 from PIL import Image
-from small_web_app import write_small_app
+from small_web_app import NEEDS_RUNTIME, read_list, write_small_app
 from tiny_export import EXPORT
 from tiny_photos import write_photos, write_weights
 from tiny_run import run_tool
 
 from mmclca import fit
 from mmclca.datasets.decoding import decode
-from mmclca.deployment import web_app
-from mmclca.utils.files import read_rows
 
 __all__ = ['chromium']
 expect = playwright.expect
-no_runtime = 'no runtime: python tools/dev/fetch_web_runtime.py'
-missing = not web_app._RUNTIME.is_file()
-pytestmark = [
-    NEEDS_COMPILER,
-    pytest.mark.slow,
-    pytest.mark.skipif(missing, reason=no_runtime),
-]
+pytestmark = [pytest.mark.slow, NEEDS_COMPILER, NEEDS_RUNTIME]
 OLD = 'WebAssembly.validate = () => false'
 HTTP = "Object.defineProperty(self, 'isSecureContext', { value: false })"
 PRIVATE = 'delete Navigator.prototype.serviceWorker'
@@ -110,13 +102,6 @@ def wait_until_stored(page):
     expect(page.locator('#offline')).to_have_text('This app works offline.')
 
 
-def table(page, tmp_path):
-    with page.expect_download() as download:
-        page.get_by_role('button', name='Export CSV').click()
-    download.value.save_as(tmp_path / 'list.csv')
-    return read_rows(tmp_path / 'list.csv')
-
-
 def test_app_of_fitted_model_predicts_as_python_offline(chromium, tmp_path):
     photos, weights = write_photos(tmp_path), write_weights(tmp_path)
     model = fit(photos, tmp_path / 'model', weights=weights, probe_only=True)
@@ -138,7 +123,7 @@ def test_app_of_fitted_model_predicts_as_python_offline(chromium, tmp_path):
         asked.clear()
         drive.identify(page, *paths)
         assert all(url.startswith('blob:') for url in asked)
-        rows = table(page, tmp_path)
+        rows = read_list(page, tmp_path)
         flagged = page.locator('article.unknown').count()
         assert page.locator('#classes img').count() == len(model.classes)
         facts = page.locator('#facts').inner_text()
@@ -183,7 +168,7 @@ def test_new_export_replaces_the_app_after_a_click(app, chromium):
         wait_until_stored(page)
         page.context.set_offline(True)
         drive.identify(page, folder / 'a.png')
-        before, after = table(page, folder)
+        before, after = read_list(page, folder)
         assert before['model'] != after['model']
         assert before['pred_score'] != after['pred_score']
         assert page.evaluate('caches.keys().then((x) => x.length)') == 1
@@ -198,7 +183,7 @@ def test_position_is_recorded_for_taken_photos(app, chromium):
         page.context.grant_permissions(['geolocation'])
         drive.identify(page, folder / 'a.png', entry='#camera')
         drive.identify(page, folder / 'a.png')
-        taken, chosen = table(page, folder)
+        taken, chosen = read_list(page, folder)
     assert (taken['latitude'], taken['longitude']) == ('-12.5', '30.25')
     assert chosen['latitude'] == ''
 
@@ -224,7 +209,7 @@ def test_app_opens_offline_at_each_address_in_all_tabs(app, chromium):
             tab.set_input_files('#files', [str(folder / 'a.png')] * 3)
         for tab in tabs:
             expect(tab.locator('#count')).to_contain_text('9 in the list')
-        assert len(table(page, folder)) == 9
+        assert len(read_list(page, folder)) == 9
         tabs[0].on('dialog', lambda dialog: dialog.accept())
         tabs[0].get_by_role('button', name='Clear').click()
         expect(page.locator('#count')).to_contain_text('0 in the list')
@@ -296,7 +281,7 @@ def test_bad_photos_are_named(app, chromium):
             'cut.png: not a',
             'text.jpg: not a',
         ]
-        assert len(table(page, folder)) == 1
+        assert len(read_list(page, folder)) == 1
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Photos, marks and exports in the web app, in a browser."""
 
-import json
 import re
 from contextlib import contextmanager
 from io import BytesIO
@@ -13,7 +12,16 @@ import pytest
 from browser_pages import chromium, drive, playwright
 from installed import NEEDS_COMPILER
 from PIL import Image
-from small_web_app import CLASSES, write_small_app
+from small_web_app import (
+    CLASSES,
+    NEEDS_RUNTIME,
+    download,
+    mark,
+    read_list,
+    write_colors,
+    write_other,
+    write_small_app,
+)
 from tiny_export import EXPORT
 from tiny_photos import write_photos, write_weights
 from tiny_run import run_tool
@@ -21,28 +29,19 @@ from tiny_run import run_tool
 from mmclca import fit
 from mmclca.datasets.photos.app_archive import read_facts, unpack_archive
 from mmclca.datasets.photos.capture_dates import parse_name
-from mmclca.deployment import web_app
 from mmclca.errors import Error
 from mmclca.evaluation.accuracy import wilson
-from mmclca.utils.files import read_rows
 
 __all__ = ['chromium']
 expect = playwright.expect
-missing = not web_app._RUNTIME.is_file()
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(missing, reason='no onnxruntime-web'),
-]
+pytestmark = [pytest.mark.slow, NEEDS_COMPILER, NEEDS_RUNTIME]
 
 
 @pytest.fixture
 def photos(tmp_path):
     """Photos in random colors."""
-    paths = [tmp_path / f'{i}.png' for i in range(4)]
     colors = np.random.default_rng(0).integers(0, 256, (4, 3))
-    for path, color in zip(paths, colors, strict=True):
-        cv2.imwrite(str(path), np.full((1500, 2500, 3), color, np.uint8))
-    return paths
+    return write_colors(tmp_path, colors, (1500, 2500))
 
 
 @contextmanager
@@ -58,35 +57,6 @@ def opened(chromium, tmp_path, script=''):
         page.on('dialog', lambda dialog: dialog.accept())
         page.goto(address)
         yield page
-
-
-def download(page, button, path):
-    with page.expect_download() as download:
-        page.get_by_role('button', name=button).click()
-    download.value.save_as(path)
-    return path
-
-
-def read_list(page, tmp_path):
-    return read_rows(download(page, 'Export CSV', tmp_path / 'list.csv'))
-
-
-def write_other(archive, path):
-    """Write the archive as if another model had exported it."""
-    with ZipFile(archive) as source, ZipFile(path, 'w') as target:
-        for name in source.namelist():
-            content = source.read(name)
-            if name == 'app.json':
-                content = json.dumps(json.loads(content) | dict(classes=['x']))
-            target.writestr(name, content)
-    return path
-
-
-def mark(card, verdict, correction=None):
-    card.get_by_role('button', name=verdict, exact=True).click()
-    if correction is not None:
-        card.get_by_label('It is').fill(correction)
-        card.get_by_label('It is').press('Tab')
 
 
 def test_marked_photos_are_exported_by_class(chromium, photos, tmp_path):
@@ -240,6 +210,3 @@ def test_older_photos_are_shown_after_a_click(chromium, photos, tmp_path):
         expect(cards).to_have_count(20)
         page.get_by_role('button', name='Show older').click()
         expect(cards).to_have_count(24)
-
-
-pytestmark.append(NEEDS_COMPILER)

@@ -1,42 +1,29 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Several photos of one plant in the web app, in a browser."""
 
-import cv2
 import numpy as np
 import pytest
 from browser_pages import chromium, drive, playwright
-from small_web_app import CLASSES, write_small_app
+from small_web_app import (
+    CLASSES,
+    NEEDS_RUNTIME,
+    read_list,
+    write_colors,
+    write_small_app,
+)
 
 from mmclca.apis.plants import combine_results
-from mmclca.deployment import web_app
 from mmclca.evaluation.fusion import DEPENDENCE
-from mmclca.utils.files import read_rows
 
 __all__ = ['chromium']
 expect = playwright.expect
-missing = not web_app._RUNTIME.is_file()
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(missing, reason='no onnxruntime-web'),
-]
+pytestmark = [pytest.mark.slow, NEEDS_RUNTIME]
 
 
 @pytest.fixture
 def photos(tmp_path):
     """Three photos in similar colors."""
-    paths = [tmp_path / f'{i}.png' for i in range(3)]
-    for path, color in zip(paths, [80, 120, 90], strict=True):
-        image = np.full((60, 90, 3), [color, 90, 100], np.uint8)
-        cv2.imwrite(str(path), image)
-    return paths
-
-
-def read_list(page, path):
-    """Export the list, and return its rows."""
-    with page.expect_download() as download:
-        page.get_by_role('button', name='Export CSV').click()
-    download.value.save_as(path)
-    return read_rows(path)
+    return write_colors(tmp_path, [(x, 90, 100) for x in (80, 120, 90)])
 
 
 def read_scores(row):
@@ -56,12 +43,12 @@ def test_scores_are_combined_if_a_photo_of_the_plant_is_added(
     ):
         page.goto(address)
         drive.identify(page, *photos)
-        singles = read_list(page, tmp_path / 'singles.csv')
+        singles = read_list(page, tmp_path)
         card = page.locator('article').last  # of the first photo
         button = card.get_by_label('Add another photo of this plant')
         button.set_input_files([str(path) for path in photos[1:]])
         expect(card).to_contain_text('0.png | 1.png | 2.png')
-        rows = read_list(page, tmp_path / 'list.csv')
+        rows = read_list(page, tmp_path)
         expect(page.locator('article')).to_have_count(3)
     assert len(rows) == 3
     assert [row['photos'] for row in rows] == ['3', '1', '1']

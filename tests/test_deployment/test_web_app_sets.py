@@ -1,25 +1,25 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Prediction sets and ticked classes in the web app, in a browser."""
 
-import cv2
 import numpy as np
 import pytest
 import torch
 from browser_pages import chromium, drive, playwright
-from small_web_app import CLASSES, write_small_app
+from small_web_app import (
+    CLASSES,
+    NEEDS_RUNTIME,
+    read_list,
+    write_colors,
+    write_small_app,
+)
 
 from mmclca.apis.answers import Answers, SetRule
-from mmclca.deployment import describe_sets, web_app
+from mmclca.deployment import describe_sets
 from mmclca.evaluation.conformal import Calibration
-from mmclca.utils.files import read_rows
 
 __all__ = ['chromium']
 expect = playwright.expect
-missing = not web_app._RUNTIME.is_file()
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(missing, reason='no onnxruntime-web'),
-]
+pytestmark = [pytest.mark.slow, NEEDS_RUNTIME]
 COARSE = dict.fromkeys(CLASSES, 'color') | {CLASSES[1]: 'green'}
 
 
@@ -34,11 +34,8 @@ def calibrate(number=300):
 @pytest.fixture
 def photos(tmp_path):
     """Photos in random colors."""
-    paths = [tmp_path / f'{i}.png' for i in range(9)]
     colors = np.random.default_rng(0).integers(0, 256, (9, 3))
-    for path, color in zip(paths, colors, strict=True):
-        cv2.imwrite(str(path), np.full((60, 90, 3), color, np.uint8))
-    return paths
+    return write_colors(tmp_path, colors)
 
 
 @pytest.fixture
@@ -50,10 +47,7 @@ def identify(chromium, photos, tmp_path):
 
     def identify(page):
         drive.identify(page, *photos)
-        with page.expect_download() as download:
-            page.get_by_role('button', name='Export CSV').click()
-        download.value.save_as(tmp_path / 'list.csv')
-        rows = read_rows(tmp_path / 'list.csv')[-len(photos) :]
+        rows = read_list(page, tmp_path)[-len(photos) :]
         return rows, page.locator('article').all_inner_texts()[::-1]
 
     return identify

@@ -1,11 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Bring the web app to a phone: over https, or as one file."""
 
-import cv2
-import numpy as np
 import pytest
 from browser_pages import chromium, drive, playwright
-from small_web_app import write_small_app
+from small_web_app import NEEDS_RUNTIME, write_colors, write_small_app
 
 from mmclca.deployment import ModelTitle, local_certificate, web_app
 from mmclca.deployment.app_server import AppServer
@@ -15,17 +13,12 @@ pytest.importorskip('cryptography')
 pytest.importorskip('segno')
 __all__ = ['chromium']
 expect = playwright.expect
-missing = not web_app._RUNTIME.is_file()
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(missing, reason='no onnxruntime-web'),
-]
+pytestmark = [pytest.mark.slow, NEEDS_RUNTIME]
 
 
 @pytest.fixture
 def photo(tmp_path):
-    cv2.imwrite(str(tmp_path / 'a.png'), np.full((30, 50, 3), 99, 'u1'))
-    return tmp_path / 'a.png'
+    return write_colors(tmp_path, [99])[0]
 
 
 def test_served_app_has_a_position_and_names_its_certificate(
