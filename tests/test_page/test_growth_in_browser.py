@@ -3,75 +3,18 @@
 
 import re
 import shutil
-import signal
-import subprocess
-import sys
 
-import numpy as np
 import pytest
-import torch
-from browser_pages import chromium as chromium_fixture
-from browser_pages import playwright, watched
-from PIL import Image
-from tiny_photos import write_weights
-from tiny_run import environment
+from browser_pages import chromium, playwright, watched
+from form_models import CHANGE, address, choose, open_part, place, wait_for
 
-import mmclca
-from mmclca.datasets.synthetic_leaves import draw_leaf, make_cultivars
 from mmclca.fitting import FittedModel
 
 pytest.importorskip('gradio', reason='the page needs gradio: extra demo')
 
-chromium = chromium_fixture
+__all__ = ['address', 'chromium', 'place']
 pytestmark = pytest.mark.slow
 expect = playwright.expect
-CHANGE = 120_000  # ms
-
-
-@pytest.fixture
-def place(tmp_path):
-    """Folder with a model for three cultivars, and a fourth one."""
-    torch.manual_seed(0)
-    weights, rng = write_weights(tmp_path), np.random.default_rng(0)
-    photos = tmp_path / 'models/leaves/photos'
-    for number, cultivar in enumerate(make_cultivars(4, difference=1)):
-        folder = (photos if number < 3 else tmp_path / 'new') / f'c{number}'
-        folder.mkdir(parents=True)
-        for i in range(6):
-            image = Image.fromarray(draw_leaf(cultivar, rng, 64))
-            image.save(folder / f'0{i}.png')
-    options = dict(name='leaves', runtime='pytorch', probe_only=True)
-    mmclca.fit(photos, photos.parent / 'model', weights=weights, **options)
-    return tmp_path
-
-
-@pytest.fixture
-def address(place):
-    """Address for the model."""
-    command = [sys.executable, '-m', 'mmclca', 'page']
-    options = dict(cwd=place, stdout=subprocess.PIPE, text=True)
-    process = subprocess.Popen(command, env=environment(), **options)
-    yield re.search(r'http\S+/', process.stdout.readline())[0]
-    process.send_signal(signal.SIGINT)
-    process.wait(60)
-
-
-def choose(page, box, name):
-    """Choose an entry in a drop-down list."""
-    page.locator(f'#{box} input').click()
-    page.get_by_role('option', name=name, exact=True).click()
-
-
-def open_part(page, title):
-    """Open a part for changes."""
-    page.locator('#growth').get_by_role('button', name=title).click()
-
-
-def wait_for(page, words):
-    """Wait until a change ends."""
-    state = page.locator('#state')
-    expect(state).to_contain_text(words, timeout=CHANGE)
-    expect(page.locator('#growth')).to_be_visible()
 
 
 def test_model_grows_in_the_form(chromium, address, place):
@@ -158,7 +101,7 @@ def check_classes_are_renamed_and_joined(page):
 
 
 def check_many_photos_are_classified(page, place):
-    """Download a table with all predictions."""
+    """Download tables with all predictions."""
     page.locator('#try').click()
     more = page.get_by_role('tab', name='Many photos')
     if not more.is_visible():  # on a small screen
@@ -170,7 +113,9 @@ def check_many_photos_are_classified(page, place):
     page.set_input_files('#batch input', place / 'new')
     result = page.locator('#batch_result')
     expect(result).to_contain_text('Classified 6 of 6', timeout=CHANGE)
+    link = '#batch_tables a[download="new classified{}"]'
+    expect(page.locator(link.format('.xlsx'))).to_be_visible()
     with page.expect_download() as download:
-        page.locator('#batch_tables a[download="new classified.csv"]').click()
+        page.locator(link.format('.csv')).click()
     shutil.copy(download.value.path(), place / 'table.csv')
     assert len((place / 'table.csv').read_text().splitlines()) == 7
