@@ -80,6 +80,7 @@ def test_add_class_and_remove_class_give_the_same_predictions(copy, place):
     check_consistent(copy)
 
 
+@pytest.mark.slow
 def test_rename_class_changes_names_alone(copy, place, run, capsys):
     folder, before = copy.folder, copy.predict(place / 'larch')
     old = copy.classes[0]

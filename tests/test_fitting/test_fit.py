@@ -227,6 +227,8 @@ def test_add_class_changes_nothing_if_features_are_not_finite(
     assert run('predict', copy.folder, new) == 0
 
 
+@pytest.mark.slow
+@pytest.mark.first
 def test_commands_take_the_model_folder(copy, place, tmp_path, run, capsys):
     table = tmp_path / 'results.csv'
     ash = place / 'photographs' / 'train' / 'ash'

@@ -67,6 +67,8 @@ def masked(screen, folder):
     return without_folder(text, folder) + '\n'
 
 
+@pytest.mark.slow
+@pytest.mark.first
 def test_fit_prints_and_writes_the_stored_facts(folder, no_onnx, capsys):
     weights = folder / 'tiny.safetensors'
     options = dict(weights=weights, probe_only=True, compare=True)

@@ -33,6 +33,7 @@ def table(copy, tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_predict_writes_sets_with_their_coarse_class(
     fit, copy, place, run, table, tmp_path, capsys
 ):

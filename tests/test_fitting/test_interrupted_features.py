@@ -40,6 +40,7 @@ def stop(run, place, tmp_path, capsys):
     return stop
 
 
+@pytest.mark.slow
 def test_fit_keeps_features_if_it_is_interrupted(
     stop, calls, fit, noted, place, tmp_path, capsys
 ):

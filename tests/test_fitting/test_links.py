@@ -169,6 +169,7 @@ def test_add_class_stops_if_features_are_missing_or_folder_is_in_use(
         copy.add_class(place / 'larch')
 
 
+@pytest.mark.slow
 def test_add_class_refuses_changed_photos_if_features_are_missing(place, copy):
     photos, table = copy.folder / 'photos', copy.folder / 'photographs.csv'
     shutil.copytree(place / 'photographs', photos)

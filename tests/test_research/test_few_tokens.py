@@ -173,6 +173,7 @@ def study(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_rows_of_stored_features_are_written_and_others_counted(
     study, monkeypatch, capsys
 ):
