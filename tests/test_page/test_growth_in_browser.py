@@ -46,7 +46,7 @@ def check_photos_are_added(page, place):
     """Add a class, and undo it."""
     open_part(page, 'Add photos')
     page.set_input_files('#more input', place / 'new')
-    wait_for(page, 'Classes 3 -> 4')
+    wait_for(page, 'Classes: 3 -> 4')
     summary = page.locator('#found textarea')
     expect(summary).to_have_value(re.compile('24 photos.*c3: 6', re.S))
     model = FittedModel(place / 'models/leaves/model')
@@ -94,10 +94,10 @@ def check_classes_are_renamed_and_joined(page):
         expect(question).to_contain_text('already has', timeout=CHANGE)
         page.locator(f'#{answer}').click()
         expect(page.locator('#confirm')).to_be_hidden()
-    wait_for(page, 'Classes 4 -> 3')
+    wait_for(page, 'Classes: 4 -> 3')
     choose(page, 'class', 'c1')
     page.locator('#remove_class').click()
-    wait_for(page, 'Classes 3 -> 2')
+    wait_for(page, 'Classes: 3 -> 2')
 
 
 def check_many_photos_are_classified(page, place):
