@@ -89,7 +89,7 @@ def test_corrections_in_the_app_lead_to_a_better_model_and_app(
             add(form, write_other(archive, place / 'other.zip'))
             expect(form.get_by_text('of another model')).to_be_visible()
             add(form, archive)
-            wait_for(form, 'Classes 3 -> 4')
+            wait_for(form, 'Classes: 3 -> 4')
             expect(form.locator('#result')).to_contain_text('right name')
             download_app(form, place / 'web')
             check_updated(app, last)
