@@ -251,7 +251,7 @@ def comparison_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
         mark = '*' if description == selected else ' '
         gmacs = _count_gmacs(plan, variant)
         yield f' {mark} {accuracy:7.1f}%  {gmacs:5.3f}  {description}'
-    yield '   (mean accuracy on eleven datasets with 3 photos per class)'
+    yield '   (mean accuracy on fifteen datasets with 3 photos per class)'
     best, cv = cross_validate_best(plan)
     share = float(cv.accuracy.mean()) if cv.independent else None
     description = describe_variant(best.variant)

@@ -16,6 +16,7 @@ from .rows import NONE
 
 METHODS = {get_name(x): y['method'] for x, y in REDUCTIONS.items()}
 CANDIDATES = dict(deit_tiny=DEIT, vit_tiny=VIT_TINY)
+CNNS = 'mobileone_s0', 'tf_efficientnet_lite0'
 # features and classifier, on the full ViT
 CLASSIFIERS = [(LAST, 'logistic'), (LAST, 'ridge')]
 CLASSIFIERS += [(x, y) for x in AVERAGES for y in ('logistic', 'ridge')]
@@ -40,8 +41,13 @@ class FitReport:
 
     @property
     def is_complete(self):
-        """Whether all rows with the classifier in ``fit`` are measured."""
-        return not self.report.count_missing()['classifier of `fit`']
+        """Whether the rows in README and docs/choose_weights.md are there."""
+        rows = [
+            self.describe(name, candidate)['row']
+            for name, candidates in CANDIDATES.items()
+            for candidate in candidates
+        ]
+        return all(x is not None for x in rows + self.find_all(CNNS))
 
     def find(self, network, features=ALL, classifier=FIT, **columns):
         """Return a row, None if it is missing.
