@@ -51,7 +51,7 @@ def mark(card, verdict, correction=None):
 
 
 def download(page, button, path):
-    """Press a button that exports a file; return its path."""
+    """Press a button to export a file; return its path."""
     with page.expect_download() as download:
         page.get_by_role('button', name=button).click()
     download.value.save_as(path)

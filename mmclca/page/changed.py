@@ -20,7 +20,7 @@ from mmclca.utils.messages import join_first
 
 @dataclass(frozen=True)
 class FinishedChange:
-    """Change that is done.
+    """Finished change.
 
     Args:
         name (str): Method of :class:`mmclca.fitting.FittedModel`.

@@ -98,14 +98,14 @@ class Growth:
         return self.form.show(name)
 
     def confirm(self, name: str) -> FormView:
-        """Do a change that needs a confirmation."""
+        """Do a change after its confirmation."""
         with shown_problems():
             if name == self.job.name:
                 self.job.confirm()
         return self.form.show(name)
 
     def dismiss(self, name: str) -> FormView:
-        """Do not do a change that needs a confirmation."""
+        """Do not do a change: it was not confirmed."""
         if name == self.job.name:
             self.job.dismiss()
         return self.form.show(name)
@@ -128,7 +128,7 @@ class Growth:
         return self.form.show(name)
 
     def _require_idle(self, name: str) -> KeptModel:
-        """Return a model; refuse one in work, and one that is not trained."""
+        """Return a model; refuse one in work or without photos."""
         model = self.store.find(name)
         if self.job.is_running and self.job.name == model.name:
             raise Error(text('page.in_work', name=model.name))

@@ -72,13 +72,13 @@ class Job:
         return ChangeResult(**process.content) if process.content else None
 
     def confirm(self) -> None:
-        """Repeat a change that needs a confirmation, and do it."""
+        """Repeat and do a change after its confirmation."""
         if self.question:
             settings = self._settings | dict(force=True)
             self.start(self.name, settings, self.task)
 
     def dismiss(self) -> None:
-        """Forget an ended change that needs a confirmation."""
+        """Forget an ended change without a confirmation."""
         if self.question:
             self._process = None
 

@@ -112,7 +112,7 @@ def test_translations_have_no_placeholders_left():
 
 
 def send_page(language, header):
-    """Return the page that is sent to a visitor, and its asked language."""
+    """Return the page sent to a visitor, and its asked language."""
     asked, sent = [], []
 
     async def app(scope, receive, send):
