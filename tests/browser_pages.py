@@ -40,7 +40,7 @@ def watched(chromium, **options):
     )
     yield page, asked
     page.close()
-    assert asked and not errors
+    assert asked and not errors, errors
 
 
 def drop_folder(page, path, zone='#folder'):

@@ -77,6 +77,8 @@ def add_folder(chromium, address, place):
         begin(page)
         other.locator('#fit').click()
         expect(other.get_by_text('leaves is still training')).to_be_visible()
+        # a reload before the end of the answer is an error in the console
+        expect(other.locator('#state progress')).to_be_visible()
         other.reload()
         other.get_by_role('button', name='Details').click()
         expect(other.locator('#log textarea')).to_have_value(
