@@ -13,7 +13,6 @@ from mmclca.export_formats import FORMATS, find_format
 from mmclca.models import Variant
 
 from .candidates import get_measured_accuracies
-from .change_text import describe_classes
 from .cost_parts import PhotoCost
 from .log import Log
 from .model_config import build_config
@@ -120,13 +119,6 @@ def resumed_training_line(record: FitRecord) -> str:
     """Describe the result of an earlier fine-tuning."""
     result = describe_record(record).fine_tuning
     return row('Fine-tune', f'{result} (earlier run)')
-
-
-def class_lines(
-    previous: FitRecord, record: FitRecord, names: Sequence[str]
-) -> Iterator[str]:
-    """Compare a model before and after photos of classes were changed."""
-    return format_facts(describe_classes(previous, record, names))
 
 
 def result_lines(record: FitRecord, is_console: bool = False) -> Iterator[str]:

@@ -184,7 +184,7 @@ class FitOptions:
         None,
         'language of the report (default: en)',
         check_one_of(*list_languages()),
-        choices=tuple(list_languages()),
+        choices=list_languages(),
     )
     budget: str | None = option(
         None,

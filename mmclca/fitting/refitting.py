@@ -12,6 +12,7 @@ from mmclca.datasets.photos.captures import Capture
 from mmclca.errors import Error
 
 from . import console_text
+from .change_text import describe_classes
 from .confirmation import ConfirmationError, check_accuracy
 from .fit_folder import FitFolder
 from .log import Log
@@ -68,9 +69,8 @@ class Refit:
         except ConfirmationError:
             files.discard_draft()
             raise
-        log.print_lines(
-            console_text.class_lines(previous, record, self.classes)
-        )
+        changes = describe_classes(previous, record, self.classes)
+        log.print_lines(console_text.format_facts(changes))
         undo = console_text.UNDO_CHANGE if self.is_changed else ''
         console_text.print_saved(log, files.path, exports, undo)
         # missing after an interrupted fit

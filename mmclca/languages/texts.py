@@ -15,11 +15,12 @@ Text = str | dict[str, str]
 _language = ContextVar('language', default=ENGLISH)
 
 
-def list_languages() -> list[str]:
+@cache
+def list_languages() -> tuple[str, ...]:
     """List the language codes, English first."""
     names = [x.name for x in files(__package__).iterdir()]
     codes = {x.removesuffix('.json') for x in names if x.endswith('.json')}
-    return [ENGLISH, *sorted(codes - {ENGLISH})]
+    return ENGLISH, *sorted(codes - {ENGLISH})
 
 
 def read_texts(prefix: str) -> dict[str, dict[str, Text]]:

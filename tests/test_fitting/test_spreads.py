@@ -12,7 +12,8 @@ from tiny_photos import write_weights
 import mmclca
 from mmclca.datasets.photos.spreads import Spread
 from mmclca.fitting.accuracy_parts import Measurement
-from mmclca.fitting.console_text import class_lines, result_lines
+from mmclca.fitting.change_text import describe_classes
+from mmclca.fitting.console_text import format_facts, result_lines
 from mmclca.fitting.record import FitRecord
 from mmclca.fitting.record_description import describe_record
 from mmclca.page.result import describe_result
@@ -178,7 +179,8 @@ def test_compared_accuracies_name_their_days_only_if_they_differ():
     one_day = make_record(ONE_DAY)
 
     def compare(previous, record):
-        return [*class_lines(previous, record, [ASH])][-1]
+        facts = describe_classes(previous, record, [ASH])
+        return [*format_facts(facts)][-1]
 
     assert ' days' not in compare(across, across)
     assert ' days' not in compare(make_record(), make_record())

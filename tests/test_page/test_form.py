@@ -349,13 +349,18 @@ def test_form_keeps_a_fit_if_another_model_is_shown(
     assert 'Stopped' in page.show('photos').state and not texts
 
 
+def build_parts(page):
+    """Build the components of a form."""
+    with gr.Blocks():
+        return build_form(page, gr.State())
+
+
 def test_loaded_form_keeps_its_photos_without_a_training(
     endless, photos, shown
 ):
     page, _ = shown
     add_folder(page, photos, 'photos')
-    with gr.Blocks():
-        parts = build_form(page, gr.State())
+    parts = build_parts(page)
     update = parts.show_loaded(page.load())
     assert [*update] == [parts.name]
     assert update[parts.name].choices == [('photos', 'photos')]
@@ -369,8 +374,7 @@ def test_form_shows_only_the_progress_during_a_training(
 ):
     page, _ = shown
     add_folder(page, photos, 'photos')
-    with gr.Blocks():
-        parts = build_form(page, gr.State())
+    parts = build_parts(page)
     page.job = endless
     update = parts.show(page.fit('photos'))
     assert {*update} | {parts.version} == {*parts.outputs}
@@ -547,8 +551,7 @@ def test_model_is_offered_if_its_training_was_stopped(
     view = page.show('ash')
     assert 'about 62 get' in view.result and not texts
     assert view.is_ready and view.is_finished == bool(view.state)
-    with gr.Blocks():
-        parts = build_form(page, gr.State())
+    parts = build_parts(page)
     update = parts.show(view)
     assert update[parts.after].visible
     assert update[parts.version] == view.version

@@ -1,23 +1,18 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Default networks of ``fit``, and linear probes on them."""
 
-import os
-import re
-from functools import cache
 from math import prod
-from pathlib import Path
 
 import torch
-from frozen import DEPTH, FILES, WEIGHTS
+from frozen import DEPTH, FILES, KEPT, WEIGHTS
+from study.networks import Network, find_pretrained
 
 from mmclca.apis import Probe
 from mmclca.fitting.candidates import ATC, DIFF_RATE
 from mmclca.fitting.model_config import build_config
 from mmclca.fitting.plan import CROP_ZOOMS
-from mmclca.fitting.weights import find_weights
 from mmclca.models import Variant
 
-FEATURES = Path(os.environ.get('MMCLCA_FEATURES', 'work_dirs/features'))
 DEIT, VIT = FILES.values()
 REDUCTIONS = {DEIT: ATC, VIT: DIFF_RATE}
 
@@ -31,15 +26,9 @@ def list_defaults(*files):
     ]
 
 
-@cache
-def find_pretrained(file):
-    """Find weights, once."""
-    return find_weights(str(WEIGHTS / file))
-
-
 def get_name(file):
     """Return the name of the network in tables, such as 'vit_tiny'."""
-    return re.split(r'_patch', Path(file).stem)[0]
+    return Network(file).network
 
 
 def build_probe(network):
@@ -47,7 +36,7 @@ def build_probe(network):
     file, variant = network
     config = build_config(find_pretrained(file), variant, 2)
     source = str(WEIGHTS / file)
-    return Probe(config, source, 'cpu', FEATURES, zooms=CROP_ZOOMS)
+    return Probe(config, source, 'cpu', KEPT, zooms=CROP_ZOOMS)
 
 
 def list_layer_columns(head):

@@ -15,7 +15,7 @@ import fit_networks
 import numpy as np
 import pandas as pd
 import torch
-from frozen import photos
+from frozen import KEPT, photos
 from intervals import calibration_error
 
 from mmclca.datasets.grouped_splits import GroupedSplits
@@ -61,7 +61,7 @@ def read_grains():
 
 def draw_leaves(difference):
     """Draw synthetic leaves, unless they are there, and return them."""
-    folder = fit_networks.FEATURES / f'plants-{difference}'
+    folder = KEPT / f'plants-{difference}'
     images = draw_data_set(folder, LEAVES | dict(difference=difference))
     names = [re.search(r'c\w+_plant_\d+', path)[0] for path in images.paths]
     number = [int(name.rpartition('_')[2]) for name in names]

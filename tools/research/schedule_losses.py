@@ -8,9 +8,9 @@ from functools import cache
 
 import fresh_datasets
 import torch
-from fit_networks import find_pretrained
 from frozen import DATASETS, DEPTH, FILES, WEIGHTS, photos
 from schedule_choice import FIRST_LAYER, PATCH
+from study.networks import find_pretrained
 from tables import kept
 
 from mmclca.apis.loading import load_classifier

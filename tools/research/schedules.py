@@ -8,13 +8,13 @@ dataset, with three photos per class.
 
 from functools import cache
 
-import fit_networks
 import pandas as pd
 import torch
-from frozen import DEPTH, FILES, WEIGHTS, photos
+from frozen import DEPTH, FILES, KEPT, WEIGHTS, photos
 from mmengine.config import Config
 from schedule_choice import Clock, Losses, Schedule, choose, transform
 from schedule_losses import NAMES, measure_schedule, read_losses
+from study.networks import find_pretrained
 from tables import half_width, kept, read, read_machine, select, write
 from training_subsets import draws, get_labels
 
@@ -152,7 +152,7 @@ def build(schedule):
     variant = Variant(
         **NO_REDUCTION, img_size=schedule.img_size, layers=layers
     )
-    config = build_config(fit_networks.find_pretrained(FILE), variant, 2)
+    config = build_config(find_pretrained(FILE), variant, 2)
     backbone = config.model.backbone
     if schedule.steps:
         counts = tuple(schedule.steps.values())
@@ -164,9 +164,7 @@ def build(schedule):
 def measure(schedule, name):
     """Return the row of a schedule and a dataset."""
     source = str(WEIGHTS / FILE)
-    probe = Probe(
-        build(schedule), source, 'cpu', fit_networks.FEATURES, zooms=CROP_ZOOMS
-    )
+    probe = Probe(build(schedule), source, 'cpu', KEPT, zooms=CROP_ZOOMS)
     accuracy = round(measure_dataset(probe, photos(NAMES)[name]), 2)
     commit = provenance()['commit']
     return [dict(schedule=schedule.title, accuracy=accuracy, commit=commit)]

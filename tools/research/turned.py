@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import torch
 import torch.nn.functional as F
-from frozen import DATASETS, photos
+from frozen import DATASETS, KEPT, photos
 from torch import Tensor
 from training_subsets import draw, get_labels
 
@@ -74,7 +74,7 @@ def extract_turned(probe, paths, quarters):
     model, digests = probe.model, [compute_sha256(path) for path in paths]
     width = probe.features(paths[:1])[0].shape[1]
     name = f'{feature_key(model)}-turned-{quarters}'
-    cache = FeatureCache(fit_networks.FEATURES, name, width)
+    cache = FeatureCache(KEPT, name, width)
     pairs = zip(paths, digests, strict=True)
     new = {digest: path for path, digest in pairs if digest not in cache}
     batches = feature_batches(
