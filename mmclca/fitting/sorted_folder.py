@@ -14,6 +14,7 @@ from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.output import prediction_cells
 from mmclca.checkpoints.gate.photo_table import compute_sha256
 from mmclca.datasets.photos import LabeledImages, list_images
+from mmclca.datasets.photos.app_archive import read_class_names
 from mmclca.datasets.photos.spellings import normalize_name
 from mmclca.errors import Error
 from mmclca.evaluation import wilson
@@ -282,6 +283,7 @@ def sort_photos(
         for name, known_name in zip(images.names, names, strict=True)
         if name is not None and known_name is None
     )
+    by_folder = read_class_names(root)
     filled = {*images.names}
     return SortedPhotos(
         source=str(root),
@@ -293,7 +295,7 @@ def sort_photos(
             entry.name
             for entry in root.iterdir()
             if entry.is_dir()
-            and entry.name not in filled
+            and by_folder.get(entry.name, entry.name) not in filled
             and not entry.name.startswith('.')
         ),
     )
@@ -304,8 +306,10 @@ def is_sorted(folder: str | PathLike, classes: Sequence[str]) -> bool:
     root = Path(os.path.expanduser(folder))
     if not root.is_dir():
         return False
-    folders = {normalize_name(x.name) for x in root.iterdir() if x.is_dir()}
-    return len(folders & {*map(normalize_name, classes)}) > 1
+    by_folder = read_class_names(root)
+    names = [x.name for x in root.iterdir() if x.is_dir()]
+    found = {normalize_name(by_folder.get(name, name)) for name in names}
+    return len(found & {*map(normalize_name, classes)}) > 1
 
 
 def _explain_no_class(

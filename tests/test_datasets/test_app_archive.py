@@ -6,7 +6,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from mmclca.datasets.photos import read_photos
+from mmclca.datasets.photos import list_images, read_photos
 from mmclca.datasets.photos.app_archive import (
     AppFacts,
     label_photos,
@@ -55,10 +55,11 @@ def test_archive_is_unpacked_once(archive, tmp_path):
     assert {*tmp_path.iterdir()} == {archive, folder}
 
 
-def test_archive_is_read_as_a_folder_of_photos(archive):
+def test_photos_of_an_archive_have_the_classes_of_the_app(archive):
     photos = read_photos(archive)
-    assert photos.classes == ['Ak', 'Üzüm _x_'] and len(photos) == 2
+    assert photos.classes == ['Ak', 'Üzüm "x"'] and len(photos) == 2
     assert 'app.json' in ' '.join(photos.unused)
+    assert list_images(archive.with_suffix('')).classes == photos.classes
 
 
 @pytest.mark.parametrize(
@@ -129,4 +130,4 @@ def test_form_reads_an_archive(archive, tmp_path):
         folder,
         lambda photos: str(read_photos(photos).counts()),
     )
-    assert not notes and counts == "{'Ak': 1, 'Üzüm _x_': 1}"
+    assert not notes and counts == str({'Ak': 1, 'Üzüm "x"': 1})

@@ -2,6 +2,7 @@
 """Accuracy of a model on sorted photos, next to the promised one."""
 
 import csv
+import json
 import shutil
 
 import pytest
@@ -90,6 +91,17 @@ def test_other_folders_and_empty_ones_are_left_out(tmp_path):
     assert photos.empty == ['elm']
     assert is_sorted(tmp_path, ['ash', 'elm'])
     assert not is_sorted(tmp_path, ['oak', 'elm'])
+
+
+def test_folder_of_the_phone_app_has_the_classes_of_the_app(tmp_path):
+    write(tmp_path, 'ash/1.png', 'elm _x_/2.png')
+    folders = {'ash': ASH, 'elm _x_': 'elm "x"'}
+    facts = dict(name='', model='', classes=[], folders=folders)
+    (tmp_path / 'app.json').write_text(json.dumps(facts))
+    photos = sort_photos(tmp_path, [ASH, 'elm "x"'])
+    assert photos.labels == [ASH, 'elm "x"']
+    assert not photos.unknown and not photos.empty
+    assert is_sorted(tmp_path, [ASH, 'elm "x"'])
 
 
 @pytest.mark.parametrize(

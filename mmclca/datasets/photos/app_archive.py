@@ -142,6 +142,17 @@ def read_facts(folder: Path) -> AppFacts | None:
         raise Error(f'{file} is damaged: {error}') from error
 
 
+def read_class_names(folder: Path) -> dict[str, str]:
+    """Return classes by folder name; none if the app did not write them.
+
+    Raises:
+        OSError: If the facts cannot be read.
+        Error: If they are damaged.
+    """
+    facts = read_facts(folder)
+    return facts.folders if facts else {}
+
+
 def label_photos(folder: Path, facts: AppFacts) -> dict[str, str]:
     """Return the class of each photo of an unpacked archive, by path.
 

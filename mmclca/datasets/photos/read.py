@@ -13,7 +13,7 @@ from mmclca.utils.files import read_lines
 from mmclca.utils.image_suffixes import PHOTO_SUFFIXES
 
 from ..image_files import files_below, find_images
-from .app_archive import is_archive, unpack_archive
+from .app_archive import is_archive, read_class_names, unpack_archive
 from .cells import TABLES
 from .labeled_images import SPLITS, LabeledImages, recognize_split
 from .layout import Levels, find_levels
@@ -116,7 +116,7 @@ def read_folder(
 
     Class folders may be in ``train``, ``val`` and ``test`` and may contain
     subfolders. Images outside class folders are left out. ``suffixes`` are
-    file extensions in lower case.
+    file extensions in lower case. Photos of the phone app get its classes.
 
     Raises:
         Error: If there are no images or fewer than two classes, or the
@@ -142,7 +142,9 @@ def read_folder(
     unused |= {
         path: describe_ending(path) for path in parts if path not in images
     }
-    names = [normalize_name(name) or name for _, name in taken.values()]
+    by_folder = read_class_names(folder)
+    names = [by_folder.get(name, name) for _, name in taken.values()]
+    names = [normalize_name(name) or name for name in names]
     classes = sorted({*names})
     _check_classes(classes, images.values(), folder)
     photos = LabeledImages.from_names([*taken], names, str(folder), classes)
@@ -218,9 +220,9 @@ def list_images(source: str | os.PathLike) -> LabeledImages:
 
     Args:
         source (str | Path): A folder, whose first folder level names the
-            classes; or a ``.txt`` list with lines ``path label`` or ``path``,
-            relative to the list. ``classes.txt`` in the same folder names the
-            labels.
+            classes, or of the phone app; or a ``.txt`` list with lines
+            ``path label`` or ``path``, relative to the list. ``classes.txt``
+            in the same folder names the labels.
 
     Raises:
         FileNotFoundError: If the folder or list does not exist.
@@ -228,10 +230,13 @@ def list_images(source: str | os.PathLike) -> LabeledImages:
     """
     source = os.fspath(source)
     if os.path.isdir(source):
+        by_folder = read_class_names(Path(source))
         paths = {}  # links to a file count once per class
         for path in find_images([source]):
             parts = Path(path).relative_to(source).parts
-            name = parts[0] if len(parts) > 1 else None
+            name = None
+            if len(parts) > 1:
+                name = by_folder.get(parts[0], parts[0])
             paths.setdefault((os.path.realpath(path), name), path)
         names = [name for _, name in paths]
         images = LabeledImages.from_names([*paths.values()], names, source)
