@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 from study import page_values
 from study.choice import MAX_LOSS
+from study.losses import REDUCED, Losses
+from study.rows import SIMILARITIES
 
 NAMES = ('some', 'other', 'third')
 FULL = dict(
@@ -52,11 +54,7 @@ def rows(monkeypatch):
             row([77, 76, 75], **cnn, license='research only'),
         ]
     )
-    similar = {
-        f'{x}_{y}': 0.9
-        for x in page_values.SIMILARITIES
-        for y in page_values.REDUCED
-    }
+    similar = {f'{x}_{y}': 0.9 for x in SIMILARITIES for y in REDUCED}
     return page_values.Report(table.assign(**similar))
 
 
@@ -86,14 +84,15 @@ def test_choice_skips_budgets_below_all_networks(rows):
 
 def test_untrained_methods_are_listed_but_never_chosen(rows):
     assert 'SiT' in [x['method'] for x in rows.list_methods(0.5)]
-    assert rows.find_best(0.5).method == 'ATC'
+    assert Losses(rows).find_best(0.5).method == 'ATC'
     assert 'SiT' not in [x['row'].method for x in rows.choose(rows.usable)]
 
 
 def test_best_reducer_is_compared_with_the_full_network_at_its_cost(rows):
     small = row([81, 80, 60], img_size=160, gmacs=0.6, difference=-5.0)
     table = pd.concat([rows.table, pd.DataFrame([small])], ignore_index=True)
-    ((best, rival),) = page_values.Report(table).compare_best(0.5)
+    report = page_values.Report(table)
+    ((best, rival),) = Losses(report).compare_best(0.5)
     assert best.method == 'ATC' and rival.img_size == 160
 
 

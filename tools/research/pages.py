@@ -19,7 +19,7 @@ import schedules
 import tables
 import trained
 import unknown_classes
-from study import fit_values, page_values
+from study import fit_values, losses, page_values
 
 from mmclca import cli
 from mmclca.utils.files import replace_text
@@ -30,7 +30,7 @@ PAPER = Path('paper/paper.md.j2')
 
 def load_study():
     """Return the values for the few_photos template."""
-    return page_values.values() | fit_values.values()
+    return page_values.values() | losses.values() | fit_values.values()
 
 
 def load_paper():

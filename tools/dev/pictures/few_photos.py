@@ -80,10 +80,10 @@ def is_equal_size(rows):
 
 def layers():
     """Plot the similarity with the full network by layer."""
-    from study.page_values import REDUCED
+    from study.losses import REDUCED, Losses
+    from study.page_values import Report
 
-    report, _ = read_report()
-    similarities = report.list_similarities(RATE)['rows']
+    similarities = Losses(Report.read()).list_similarities(RATE)['rows']
     titles = dict(keys='pairs of keys', attention='attention from CLS')
     figure, axes = plot(9.5, 4.2, 2, sharey=True)
     for axis, (part, title) in zip(axes, titles.items(), strict=True):

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from frozen import DEPTH
-from scipy.stats import spearmanr
 from tables import read, read_machine, select
 
 from .choice import MAX_LOSS, make_options, select_affordable
-from .early_layers import NUM_EARLY
 from .networks import GRID, Network, list_networks
 from .readings import ALL, AVERAGES, COUNT, FIT, LAST
-from .rows import NONE, SIMILARITIES, STUDY, find_full, identify
+from .rows import NONE, STUDY, find_full, identify
 
 VITS = [Network(file).network for file in GRID['vits']]
 TITLES = dict(
@@ -23,7 +21,6 @@ TITLES = dict(
     tf_efficientnet_lite0='EfficientNet-Lite0',
     tf_efficientnet_lite1='EfficientNet-Lite1',
 )
-REDUCED = range(NUM_EARLY + 1, DEPTH)  # layers with fewer tokens
 
 
 @dataclass(frozen=True)
@@ -105,42 +102,6 @@ class Report:
         rows = rows[(rows.img_size == 224) & (rows.depth == DEPTH)]
         keys = zip(rows.network, rows.features, strict=True)
         return dict(zip(keys, rows.itertuples(), strict=True))
-
-    def find_best(self, rate):
-        """Return the reduced network with the best difference at 224 px."""
-        rows = self.usable[self.usable.keep_rate == rate]
-        rows = rows[(rows.method != NONE) & (rows.features == ALL)]
-        rows = rows[rows.img_size == 224]
-        return rows.loc[rows.difference.idxmax()]
-
-    def compare_best(self, rate):
-        """Yield the best reducer per ViT, and the best rival at its cost.
-
-        The rival is the same network on smaller photos or with fewer layers.
-        """
-        rows = self.usable[self.usable.features == ALL]
-        for network in VITS:
-            part = rows[rows.network == network]
-            is_full = part.method == NONE
-            reduced = part[~is_full & (part.keep_rate == rate)]
-            reduced = reduced[reduced.img_size == 224]
-            if reduced.empty:
-                continue
-            best = reduced.loc[reduced.difference.idxmax()]
-            rivals = select_affordable(part[is_full], best.gmacs)
-            yield best, rivals.loc[rivals.difference.idxmax()]
-
-    def list_similarities(self, rate):
-        """Return mean differences and similarities by method."""
-        rows = self.ridge[self.ridge.features == ALL]
-        rows = rows[(rows.keep_rate == rate) & (rows.img_size == 224)]
-        rows = rows[rows.method != NONE]
-        columns = [f'{x}_{y}' for x in SIMILARITIES for y in REDUCED]
-        means = rows.groupby('method')[['difference', *columns]].mean()
-        means = means.sort_values('difference', ascending=False)
-        return dict(
-            rows=means.to_dict('index'), networks=rows.network.nunique()
-        )
 
     def compare_rule(self, rows):
         """Return the choice by the rule and without it, per budget."""
@@ -228,26 +189,6 @@ class Report:
                         affordable, options, columns, max_loss
                     )
 
-    def associate(self, rate):
-        """Return correlations with the lost accuracy over methods.
-
-        Spearman's correlation over all trained methods and networks between
-        the difference to the full network (all layers) and the mean similarity
-        over the layers with fewer tokens, or the agreement.
-        """
-        rows = self.usable[self.usable.keep_rate == rate]
-        rows = rows[(rows.method != NONE) & (rows.features == ALL)]
-        rows = rows[rows.img_size == 224]
-        measures = dict(agreement=rows.agreement, GMACs=rows.gmacs)
-        for part in SIMILARITIES:
-            columns = [f'{part}_{layer}' for layer in REDUCED]
-            measures[part] = rows[columns].mean(axis=1)
-        correlations = {
-            name: spearmanr(values, rows.difference).statistic
-            for name, values in measures.items()
-        }
-        return dict(correlations, count=len(rows))
-
 
 def describe_choice(rows, options, columns, max_loss):
     """Return a chosen row with its accuracies.
@@ -303,7 +244,6 @@ def values():
         report=report,
         facts=read_machine(STUDY),
         rates=sorted(GRID['rates'], reverse=True),
-        reduced=REDUCED,
         name_row=name_row,
         max_loss=MAX_LOSS,
         all=ALL,
