@@ -58,8 +58,15 @@ def rows(monkeypatch):
     return page_values.Report(table.assign(**similar))
 
 
-def test_users_classifiers_exclude_standard_deviations(rows):
-    users = rows.find_users()
+def add_row(rows, added):
+    """Return a report with one more row."""
+    table = pd.concat([rows.table, pd.DataFrame([added])], ignore_index=True)
+    return page_values.Report(table)
+
+
+def test_users_classifiers_exclude_standard_deviations_and_fit(rows):
+    cnn = dict(network='mobileone_s0', img_size=256, classifier='fit')
+    users = add_row(rows, row([88, 88, 88], **cnn)).find_users()
     assert users.loc['vit_tiny'].tolist() == [70, 70, 70]
     assert users.loc['mobileone_s0'].tolist() == [77, 76, 75]
 
@@ -90,10 +97,12 @@ def test_untrained_methods_are_listed_but_never_chosen(rows):
 
 def test_best_reducer_is_compared_with_the_full_network_at_its_cost(rows):
     small = row([81, 80, 60], img_size=160, gmacs=0.6, difference=-5.0)
-    table = pd.concat([rows.table, pd.DataFrame([small])], ignore_index=True)
-    report = page_values.Report(table)
-    ((best, rival),) = Losses(report).compare_best(0.5)
+    losses = Losses(add_row(rows, small))
+    ((best, rival),) = losses.compare_best(0.5)
     assert best.method == 'ATC' and rival.img_size == 160
+    summary = losses.summarize(0.5)
+    assert summary['count'] == 2 and summary['num_better'] == 1
+    assert summary['smallest'] == 0 and summary['largest'] == -7
 
 
 def test_missing_networks_are_counted_by_group(rows):

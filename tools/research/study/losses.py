@@ -31,18 +31,40 @@ class Losses:
         rows = select_reduced(self.report.usable, rate)
         return rows.loc[rows.difference.idxmax()]
 
-    def compare_best(self, rate):
-        """Yield the best reducer per ViT, and the best rival at its cost.
+    def find_rival(self, row):
+        """Return the best way without a reducer at the cost of a row.
 
-        The rival is the same network on smaller photos or with fewer layers.
+        The same network on smaller photos or with fewer layers.
         """
+        keys = dict(network=row.network, method=NONE, features=ALL)
+        rows = select(self.report.usable, keys)
+        rows = select_affordable(rows, row.gmacs)
+        return rows.loc[rows.difference.idxmax()]
+
+    def compare_best(self, rate):
+        """Yield the best reducer per ViT, and the best rival at its cost."""
         reduced = select_reduced(self.report.usable, rate)
-        full = select(self.report.usable, dict(method=NONE, features=ALL))
-        for network, rows in reduced.groupby('network', sort=False):
+        for _, rows in reduced.groupby('network', sort=False):
             best = rows.loc[rows.difference.idxmax()]
-            rivals = full[full.network == network]
-            rivals = select_affordable(rivals, best.gmacs)
-            yield best, rivals.loc[rivals.difference.idxmax()]
+            yield best, self.find_rival(best)
+
+    def summarize(self, rate):
+        """Return how much methods lose, and how many are better than rivals.
+
+        Over all methods and networks, without untrained methods.
+        """
+        rows = select_reduced(self.report.usable, rate)
+        gains = [
+            row['mean'] - self.find_rival(row)['mean']
+            for _, row in rows.iterrows()
+        ]
+        return dict(
+            count=len(rows),
+            smallest=rows.difference.max(),
+            median=rows.difference.median(),
+            largest=rows.difference.min(),
+            num_better=sum(gain > 0 for gain in gains),
+        )
 
     def list_similarities(self, rate):
         """Return mean differences and similarities by method."""
@@ -59,13 +81,15 @@ class Losses:
 
         Spearman's correlation over all trained methods and networks between
         the difference to the full network (all layers) and the mean similarity
-        over the layers with fewer tokens, or the agreement.
+        over the layers with fewer tokens, or the agreement. Layers with too
+        few tokens in a row are left out.
         """
         rows = select_reduced(self.report.usable, rate)
         measures = dict(agreement=rows.agreement, GMACs=rows.gmacs)
         for part in SIMILARITIES:
             columns = [f'{part}_{layer}' for layer in REDUCED]
-            measures[part] = rows[columns].mean(axis=1)
+            complete = rows[columns].dropna(axis='columns')
+            measures[part] = complete.mean(axis='columns')
         correlations = {
             name: spearmanr(values, rows.difference).statistic
             for name, values in measures.items()

@@ -155,7 +155,7 @@ class Report:
         for network in names:
             keys = dict(network=network, depth=DEPTH, count=COUNT)
             rows = select(self.table, keys)
-            rows = rows[rows.method == NONE]
+            rows = rows[(rows.method == NONE) & (rows.classifier != FIT)]
             rows = rows[rows.img_size == largest_size(network)]
             if network in VITS:
                 rows = rows[rows.features.isin([LAST, *AVERAGES])]
