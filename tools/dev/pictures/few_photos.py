@@ -97,6 +97,7 @@ def layers():
     axes[0].set(ylabel="Spearman's correlation with the full network")
     lines, labels = axes[0].get_legend_handles_labels()
     by_label = dict(zip(labels, lines, strict=True))
+    by_label['other reducers'] = by_label.pop('other reducers')  # last
     figure.legend(
         by_label.values(),
         by_label,
