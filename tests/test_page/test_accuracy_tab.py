@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Test of a model on an uploaded folder of sorted photos."""
+"""Test a model on an uploaded folder with sorted photos."""
 
 import csv
 import json

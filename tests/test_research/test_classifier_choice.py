@@ -15,7 +15,7 @@ RULES = [('x', 0.3, 0.3, 'accuracy', 0.0), ('x', 0.3, 0.3, 'fixed', 0.0)]
 
 @pytest.fixture
 def three_datasets(monkeypatch):
-    """Accuracies of two rules, and of the best classifiers of users."""
+    """Accuracies with two rules, and with the best classifiers by users."""
     monkeypatch.setattr(classifier_choice, 'NAMES', ('a', 'b', 'c'))
     accuracies = dict(
         deit_tiny=([60, 60, 60], [50, 50, 90]),

@@ -230,13 +230,21 @@ def test_missing_weights_are_named_and_other_networks_continue(
     networks.find_pretrained.cache_clear()
 
 
-def test_times_are_added_to_both_networks_of_an_architecture(study):
+def test_times_are_relative_to_the_full_network_in_the_same_minute(study):
     key = dict(method='ATC', keep_rate=0.5, img_size=224, depth=12)
-    table = pd.DataFrame([dict(key, network=x) for x in ('deit_tiny', 'x')])
-    timed = dict(key, architecture='vit_tiny', ms_1=3.0, ms_8=2.0)
-    pd.DataFrame([timed]).to_csv(study / 'few_tokens_times.csv', index=False)
+    other = dict(key, method='ToMe')
+    rows = [dict(key, network=x) for x in ('deit_tiny', 'x')]
+    table = pd.DataFrame([*rows, dict(other, network='vit_tiny')])
+    columns = 'architecture', 'ms_1', 'full_1', 'ms_8', 'full_8'
+    timed = [('vit_tiny', 3.0, 4.0, 2.0, 4.0), ('vit_tiny', 8.0, 8.0, 4.0, 4)]
+    timed = pd.DataFrame(timed, columns=columns)
+    timed = timed.assign(**pd.DataFrame([key, other]))
+    timed.to_csv(study / 'few_tokens_times.csv', index=False)
     added = times.add_times(table)
-    assert added.ms_1.tolist()[0] == 3 and np.isnan(added.ms_1.tolist()[1])
+    # 3/4 and 1 times the median, 6 ms
+    assert added.ms_1.tolist()[::2] == [4.5, 6]
+    assert added.ms_8.tolist()[::2] == [2, 4]
+    assert np.isnan(added.ms_1.tolist()[1])
 
 
 def test_the_full_network_is_exported_once_per_batch_size(monkeypatch):

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Seconds and memory of the steps of ``fit``."""
+"""Seconds and memory per step in ``fit``."""
 
 import sys
 

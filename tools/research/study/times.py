@@ -73,12 +73,20 @@ def time_networks(networks):
 
 
 def add_times(table):
-    """Return the rows with their times, where measured."""
+    """Return the rows with their times, where measured.
+
+    Each is the ratio to the full ViT timed in turn with it, in units of the
+    median full ViT: clock rates differ between hours.
+    """
     columns = [f'ms_{batch}' for batch in ROUNDS]
     table = table.drop(columns=columns, errors='ignore')
     times = read(TIMES)
     if times.empty:
         return table.assign(**dict.fromkeys(columns))
+    for batch in ROUNDS:
+        full = times[f'full_{batch}']
+        ratio = times[f'ms_{batch}'] / full
+        times[f'ms_{batch}'] = (ratio * full.median()).round(3)
     vits = [Network(file).network for file in GRID['vits']]
     keys = table.assign(
         architecture=table.network.where(~table.network.isin(vits), VIT)
