@@ -302,11 +302,17 @@ def sort_photos(
 
 
 def is_sorted(folder: str | PathLike, classes: Sequence[str]) -> bool:
-    """Return whether a folder has folders named after two classes or more."""
+    """Return whether a folder has folders named after two classes or more.
+
+    False if it has damaged facts of the phone app.
+    """
     root = Path(os.path.expanduser(folder))
     if not root.is_dir():
         return False
-    by_folder = read_class_names(root)
+    try:
+        by_folder = read_class_names(root)
+    except Error:
+        return False
     names = [x.name for x in root.iterdir() if x.is_dir()]
     found = {normalize_name(by_folder.get(name, name)) for name in names}
     return len(found & {*map(normalize_name, classes)}) > 1

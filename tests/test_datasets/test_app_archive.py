@@ -14,6 +14,7 @@ from mmclca.datasets.photos.app_archive import (
     unpack_archive,
 )
 from mmclca.errors import Error
+from mmclca.fitting.sorted_folder import is_sorted
 from mmclca.page.uploads import store
 
 FACTS = dict(
@@ -62,6 +63,16 @@ def test_photos_of_an_archive_have_the_classes_of_the_app(archive):
     assert list_images(archive.with_suffix('')).classes == photos.classes
 
 
+def test_file_of_another_program_with_this_name_is_ignored(archive):
+    folder = unpack_archive(archive)
+    (folder / 'app.json').write_text('{"expo": {"name": "Grapes"}}')
+    assert read_photos(folder).classes == ['Ak', 'Üzüm _x_']
+    (folder / 'app.json').write_text('{"expo":')
+    with pytest.raises(Error, match=r'app\.json is damaged'):
+        read_photos(folder)
+    assert not is_sorted(folder, ['Ak', 'Üzüm _x_'])
+
+
 @pytest.mark.parametrize(
     'changes, message',
     [
@@ -103,7 +114,7 @@ def test_folder_with_other_files_is_kept(archive, tmp_path):
     assert (tmp_path / 'corrected/mine.jpg').read_bytes() == b'mine'
 
 
-@pytest.mark.parametrize('content', [b'{', b'[]', b'{"name": 1}'])
+@pytest.mark.parametrize('content', [b'{', b'[]', b'{"folders": 1}'])
 def test_facts_are_refused_if_they_are_damaged(content, tmp_path):
     (tmp_path / 'app.json').write_bytes(content)
     with pytest.raises(Error, match=r'app\.json is damaged'):

@@ -98,11 +98,20 @@ def test_untrained_methods_are_listed_but_never_chosen(rows):
 def test_best_reducer_is_compared_with_the_full_network_at_its_cost(rows):
     small = row([81, 80, 60], img_size=160, gmacs=0.6, difference=-5.0)
     losses = Losses(add_row(rows, small))
-    ((best, rival),) = losses.compare_best(0.5)
+    ((best, rival, gain),) = losses.compare_best(0.5)
     assert best.method == 'ATC' and rival.img_size == 160
-    summary = losses.summarize(0.5)
+    assert gain['mean'] == pytest.approx(19 / 3)  # 9, 5 and 5
+    summary = losses.summarize(0.5, 'vit_tiny')
     assert summary['count'] == 2 and summary['num_better'] == 1
     assert summary['smallest'] == 0 and summary['largest'] == -7
+
+
+def test_methods_that_keep_more_tokens_are_left_out_below_one_half(rows):
+    quarter = rows.table.assign(keep_rate=0.25)
+    table = pd.concat([rows.table, quarter], ignore_index=True)
+    losses = Losses(page_values.Report(table))
+    counts = [losses.summarize(x, 'vit_tiny')['count'] for x in (0.5, 0.25)]
+    assert counts == [2, 1]  # ATC and ToMe, ATC
 
 
 def test_missing_networks_are_counted_by_group(rows):

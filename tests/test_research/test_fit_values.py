@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 from study import fit_values
 from study.fit_values import CNNS, FitReport
-from study.page_values import VITS, Report
+from study.page_values import Report
+from study.titles import VITS
 from tiny_run import ROOT
 
 NAMES = 'coffee5', 'cotton5'

@@ -12,7 +12,8 @@ from itertools import product
 import pandas as pd
 from study.choice import MAX_LOSS, make_options, select_affordable
 from study.networks import GRID
-from study.page_values import VITS, Report, name_row
+from study.page_values import Report
+from study.titles import VITS, name_row
 
 from mmclca import cli
 

@@ -128,6 +128,8 @@ def _check_names(path: Path, names: Collection[str]) -> None:
 def read_facts(folder: Path) -> AppFacts | None:
     """Read the facts in an unpacked archive; None in other folders.
 
+    Other programs write files with this name, too: these have no folders.
+
     Raises:
         OSError: If the file cannot be read.
         Error: If it is damaged.
@@ -137,13 +139,16 @@ def read_facts(folder: Path) -> AppFacts | None:
         return None
     content = file.read_bytes()
     try:
-        return parse_json(AppFacts, load_json_object(content), FACTS)
+        facts = load_json_object(content)
+        if 'folders' not in facts:
+            return None
+        return parse_json(AppFacts, facts, FACTS)
     except Error as error:
         raise Error(f'{file} is damaged: {error}') from error
 
 
 def read_class_names(folder: Path) -> dict[str, str]:
-    """Return classes by folder name; none if the app did not write them.
+    """Return the class by folder name; empty if not from the app.
 
     Raises:
         OSError: If the facts cannot be read.

@@ -116,11 +116,11 @@ def read_folder(
 
     Class folders may be in ``train``, ``val`` and ``test`` and may contain
     subfolders. Images outside class folders are left out. ``suffixes`` are
-    file extensions in lower case. Photos of the phone app get its classes.
+    file extensions in lower case. Photos from the phone app get its classes.
 
     Raises:
-        Error: If there are no images or fewer than two classes, or the
-            splits are ambiguous.
+        Error: If there are no images or fewer than two classes, the splits
+            are ambiguous, or facts from the phone app are damaged.
     """
     hidden = []
     files = [Path(path) for path in files_below(str(folder), hidden)]
@@ -220,13 +220,14 @@ def list_images(source: str | os.PathLike) -> LabeledImages:
 
     Args:
         source (str | Path): A folder, whose first folder level names the
-            classes, or of the phone app; or a ``.txt`` list with lines
+            classes, or from the phone app; or a ``.txt`` list with lines
             ``path label`` or ``path``, relative to the list. ``classes.txt``
             in the same folder names the labels.
 
     Raises:
         FileNotFoundError: If the folder or list does not exist.
-        Error: If images or the name of a label are missing.
+        Error: If images or the name of a label are missing, or facts from the
+            phone app are damaged.
     """
     source = os.fspath(source)
     if os.path.isdir(source):

@@ -25,7 +25,7 @@ def read_report():
 
 def accuracy_cost():
     """Plot accuracy against GMACs: reducers, smaller photos, fewer layers."""
-    from study.page_values import TITLES, VITS
+    from study.titles import TITLES, VITS
 
     _, rows = read_report()
     figure, axes = plot(9.5, 4.6, 2, sharey=True)
@@ -110,7 +110,7 @@ def layers():
 
 def by_dataset():
     """Plot the difference to the full network by dataset, ViT-Tiny."""
-    from study.page_values import VITS
+    from study.titles import VITS
 
     report, rows = read_report()
     rows = rows[(rows.network == VITS[0]) & is_equal_size(rows)]

@@ -5,14 +5,15 @@ from dataclasses import dataclass
 
 from fit_networks import REDUCTIONS, get_name
 from frozen import DEPTH
-from tables import half_width, select
+from tables import select
 
-from mmclca.fitting.candidates import DEIT, VIT_TINY
+from mmclca.fitting.candidates import DEIT, IMAGE_SIZES, VIT_TINY
 
 from .choice import TOLERANCE
-from .page_values import TITLES, VITS, Report
+from .page_values import Report
 from .readings import ALL, AVERAGES, COUNT, FIT, LAST
 from .rows import NONE
+from .titles import TITLES, VITS
 
 METHODS = {get_name(x): y['method'] for x, y in REDUCTIONS.items()}
 CANDIDATES = dict(deit_tiny=DEIT, vit_tiny=VIT_TINY)
@@ -136,13 +137,25 @@ class FitReport:
             for _, row in part.iterrows()
         ]
 
+    def is_offered(self, row):
+        """Return whether ``fit`` can select the network in a row."""
+        if row.network not in CANDIDATES:
+            return row.img_size in IMAGE_SIZES
+        offered = [
+            self.describe(row.network, x)['row']
+            for x in CANDIDATES[row.network]
+        ]
+        return any(row.equals(x) for x in offered)
+
     def compare(self, row, other):
         """Return the mean difference, its 95% interval, and the network."""
-        names = self.report.names
-        gains = (row[names] - other[names]).astype(float)
-        mean, half = gains.mean(), half_width(gains)
         title = TITLES[row.network]
-        return dict(mean=mean, low=mean - half, high=mean + half, title=title)
+        return dict(self.report.compare(row, other), title=title)
+
+    def compare_with_smaller(self, network):
+        """Compare the default with ``fit`` on photos with 160 px."""
+        smaller = self.find(network, img_size=160)
+        return self.compare(self.find_default(network), smaller)
 
     def compare_with_ridge(self, network):
         """Compare the default with ridge regression on all layers."""

@@ -1,8 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Values for the page: what predicts the accuracy that a reducer loses."""
+"""Values for the page: accuracy lost by reducers, and correlations with it."""
 
 from dataclasses import dataclass
 
+import numpy as np
 from frozen import DEPTH
 from scipy.stats import spearmanr
 from tables import select
@@ -14,6 +15,9 @@ from .readings import ALL
 from .rows import NONE, SIMILARITIES
 
 REDUCED = range(NUM_EARLY + 1, DEPTH)  # layers with fewer tokens
+# These merge at most half of the tokens per layer: below keep rate 0.5, they
+# cost more than other methods.
+HALVING = 'ToMe', 'MCTF', 'PPT', 'PiToMe'
 
 
 @dataclass(frozen=True)
@@ -31,39 +35,39 @@ class Losses:
         rows = select_reduced(self.report.usable, rate)
         return rows.loc[rows.difference.idxmax()]
 
-    def find_rival(self, row):
-        """Return the best way without a reducer at the cost of a row.
-
-        The same network on smaller photos or with fewer layers.
-        """
-        keys = dict(network=row.network, method=NONE, features=ALL)
-        rows = select(self.report.usable, keys)
-        rows = select_affordable(rows, row.gmacs)
-        return rows.loc[rows.difference.idxmax()]
-
     def compare_best(self, rate):
-        """Yield the best reducer per ViT, and the best rival at its cost."""
-        reduced = select_reduced(self.report.usable, rate)
-        for _, rows in reduced.groupby('network', sort=False):
-            best = rows.loc[rows.difference.idxmax()]
-            yield best, self.find_rival(best)
+        """Yield the best reducer per ViT, its best rival and the difference.
 
-    def summarize(self, rate):
-        """Return how much methods lose, and how many are better than rivals.
-
-        Over all methods and networks, without untrained methods.
+        The rival has no reducer and costs at most 1% more: the same network
+        on smaller photos or with fewer layers.
         """
-        rows = select_reduced(self.report.usable, rate)
-        gains = [
-            row['mean'] - self.find_rival(row)['mean']
-            for _, row in rows.iterrows()
-        ]
+        reduced = select_reduced(self.report.usable, rate)
+        for network, rows in reduced.groupby('network', sort=False):
+            best = rows.loc[rows.difference.idxmax()]
+            keys = dict(network=network, method=NONE, features=ALL)
+            rivals = select(self.report.usable, keys)
+            rivals = select_affordable(rivals, best.gmacs)
+            rival = rivals.loc[rivals.difference.idxmax()]
+            yield best, rival, self.report.compare(best, rival)
+
+    def summarize(self, rate, network):
+        """Return the losses of methods with equal cost in a network.
+
+        ``num_better`` of them are more accurate than the network on smaller
+        photos, with its accuracy interpolated at the GMACs of the method.
+        """
+        rows = select_equal_cost(self.report.usable, rate)
+        rows = rows[rows.network == network]
+        keys = dict(network=network, method=NONE, features=ALL, depth=DEPTH)
+        full = select(self.report.usable, keys).sort_values('gmacs')
+        smaller = np.interp(rows.gmacs, full.gmacs, full['mean'])
         return dict(
             count=len(rows),
+            gmacs=rows.gmacs.median(),
             smallest=rows.difference.max(),
             median=rows.difference.median(),
             largest=rows.difference.min(),
-            num_better=sum(gain > 0 for gain in gains),
+            num_better=(rows['mean'] > smaller).sum(),
         )
 
     def list_similarities(self, rate):
@@ -76,16 +80,17 @@ class Losses:
             rows=means.to_dict('index'), networks=rows.network.nunique()
         )
 
-    def associate(self, rate):
+    def associate(self, rate, network):
         """Return correlations with the lost accuracy over methods.
 
-        Spearman's correlation over all trained methods and networks between
-        the difference to the full network (all layers) and the mean similarity
-        over the layers with fewer tokens, or the agreement. Layers with too
-        few tokens in a row are left out.
+        Spearman's correlation over methods with equal cost, without untrained
+        ones, between the difference to the full network (all layers) and the
+        agreement, or the mean similarity over the layers with fewer tokens.
+        Layers with too few tokens in a row are left out.
         """
-        rows = select_reduced(self.report.usable, rate)
-        measures = dict(agreement=rows.agreement, GMACs=rows.gmacs)
+        rows = select_equal_cost(self.report.usable, rate)
+        rows = rows[rows.network == network]
+        measures = dict(agreement=rows.agreement)
         for part in SIMILARITIES:
             columns = [f'{part}_{layer}' for layer in REDUCED]
             complete = rows[columns].dropna(axis='columns')
@@ -101,6 +106,12 @@ def select_reduced(rows, rate):
     """Return the reduced networks with a keep rate, 224 px, all layers."""
     rows = rows[(rows.keep_rate == rate) & (rows.img_size == 224)]
     return rows[(rows.method != NONE) & (rows.features == ALL)]
+
+
+def select_equal_cost(rows, rate):
+    """Return these networks, without methods that keep more tokens."""
+    rows = select_reduced(rows, rate)
+    return rows if rate >= 0.5 else rows[~rows.method.isin(HALVING)]
 
 
 def values():

@@ -6,21 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from frozen import DEPTH
-from tables import read, read_machine, select
+from tables import half_width, read, read_machine, select
 
 from .choice import MAX_LOSS, make_options, select_affordable
 from .networks import GRID, Network, list_networks
 from .readings import ALL, AVERAGES, COUNT, FIT, LAST
 from .rows import NONE, STUDY, find_full, identify
-
-VITS = [Network(file).network for file in GRID['vits']]
-TITLES = dict(
-    vit_tiny='ViT-Tiny',
-    deit_tiny='DeiT-Tiny',
-    mobileone_s0='MobileOne-S0',
-    tf_efficientnet_lite0='EfficientNet-Lite0',
-    tf_efficientnet_lite1='EfficientNet-Lite1',
-)
+from .titles import VITS, name_group, name_row
 
 
 @dataclass(frozen=True)
@@ -59,6 +51,15 @@ class Report:
     def fitted(self):
         """Rows with the classifier in ``fit``."""
         return select(self.table, dict(classifier=FIT))
+
+    def compare(self, row, other):
+        """Return the mean difference of two rows, and its 95% interval.
+
+        Rows are paired by dataset.
+        """
+        gains = (row[self.names] - other[self.names]).astype(float)
+        mean, half = gains.mean(), half_width(gains)
+        return dict(mean=mean, low=mean - half, high=mean + half)
 
     def count_missing(self):
         """Count missing networks, by group."""
@@ -211,30 +212,6 @@ def largest_size(network):
     files = [*GRID['vits'], *GRID['cnns']]
     file = next(x for x in files if Network(x).network == network)
     return find_full(Network(file)).img_size
-
-
-def name_group(network):
-    """Return the group, to count missing networks."""
-    if network.method:
-        size = '' if network.img_size == 224 else ', smaller photos'
-        return f'keep rate {network.keep_rate:g}{size}'
-    return 'full ViTs' if network.is_vit else 'CNNs'
-
-
-def name_row(row):
-    """Return the name for tables."""
-    parts = [TITLES[row.network]]
-    if row.method != NONE:
-        parts.append(f'{row.method} {row.keep_rate:g}')
-    if row.img_size != 224 or row.network not in VITS:
-        parts.append(f'{row.img_size:g} px')
-    if row.depth < DEPTH:
-        parts.append(f'{row.depth:g} layers')
-    if row.features == LAST:
-        parts.append(LAST)
-    if row.classifier == FIT:
-        parts.append(FIT)
-    return ', '.join(parts)
 
 
 def values():

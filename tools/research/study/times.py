@@ -22,7 +22,7 @@ def measure_times(network, depth):
     """Return a row with milliseconds.
 
     The full ViT is timed in turn with it, and both times are stored: their
-    ratio does not depend on other processes.
+    ratio depends less on other processes and the clock rate.
     """
     row = {}
     for batch, rounds in ROUNDS.items():
