@@ -1,11 +1,13 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""ONNX translations equal PyTorch, including ties and padding."""
+"""ONNX translations equal PyTorch, and graphs are fast."""
 
+import onnx
 import onnxruntime
 import torch
 from installed import NEEDS_COMPILER
 from torch import nn
 
+from mmclca.deployment import write_onnx_to_time
 from mmclca.deployment.onnx_operators import TRANSLATIONS
 
 INF = torch.inf
@@ -62,3 +64,14 @@ def test_translations_equal_pytorch():
         torch.testing.assert_close(ours[far], theirs[far])
     for ours, theirs in zip(found[2:], expected[2:], strict=True):
         assert ours.equal(theirs)
+
+
+@NEEDS_COMPILER
+def test_file_to_time_has_merged_batch_norms(tmp_path):
+    """ONNX Runtime does not merge them: it would run several times longer."""
+    layers = nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.AdaptiveAvgPool2d(1)
+    model = nn.Sequential(*layers, nn.Flatten(), nn.Linear(8, 2)).eval()
+    write_onnx_to_time(model, (16, 16), tmp_path / 'model.onnx', batch=1)
+    nodes = onnx.load(tmp_path / 'model.onnx').graph.node
+    types = [node.op_type for node in nodes]
+    assert 'Conv' in types and 'BatchNormalization' not in types
