@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import gc
 import os
+import signal
 import sys
 from functools import cache
 from inspect import getfullargspec
@@ -61,6 +62,8 @@ def process(tmp_path_factory):
 
     Measured latencies are not kept for other runs.
     """
+    # background jobs of a shell ignore it, and so would processes of tests
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     torch.set_num_threads(1)  # faster for tiny models
     register_all()
     quiet_loggers()
