@@ -71,7 +71,7 @@ TABLE = {
         'agree.png',
     ),
     'research/latency_prediction.py': Row(
-        '--weights weights/tiny.safetensors --rounds 2'
+        '--weights weights/tiny.safetensors --rounds 2 --most 2'
     ),
     'visualization/vis_confusions.py': Row(
         'tiny.py tiny.pth --device cpu --pairs 1 --out taken.png', 'taken.png'

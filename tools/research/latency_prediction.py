@@ -36,13 +36,14 @@ def main():
     parser.add('--weights', 'file or name of the weights of a ViT')
     parser.add('--dims', 'channels (default: those of the weights)', type=int)
     parser.add('--rounds', 'passes per model', ROUNDS, type=int)
+    parser.add('--most', 'candidates (default: all)', type=int)
     args = parser.parse_args()
     pretrained = find_weights(args.weights)
     if args.dims:
         pretrained = widen(pretrained, args.dims)
     models = {
         variant: build_config(pretrained, variant, CLASSES).model.to_dict()
-        for variant in list_variants(pretrained)
+        for variant in list_variants(pretrained)[: args.most]
     }
     costs = {x: count_config(config) for x, config in models.items()}
     first = next(iter(models))
