@@ -149,8 +149,9 @@ def write_onnx_to_time(
     require('onnx', 'onnxscript', extra='deploy')
     program = classifier_program(model, size, batch)
     has_batch_norm = any(isinstance(x, _BatchNorm) for x in model.modules())
-    options = dict(opset_version=OLDEST_OPSET, optimize=has_batch_norm)
-    _write_graph(program, path, **options)
+    _write_graph(
+        program, path, opset_version=OLDEST_OPSET, optimize=has_batch_norm
+    )
 
 
 def write_layer_to_time(layer: nn.Module, tokens: Tensor, path: Path) -> None:

@@ -283,8 +283,7 @@ def sort_photos(
         for name, known_name in zip(images.names, names, strict=True)
         if name is not None and known_name is None
     )
-    by_folder = read_class_names(root)
-    filled = {*images.names}
+    filled = {Path(x).relative_to(root).parts[0] for x in images.paths}
     return SortedPhotos(
         source=str(root),
         paths=[path for path, _ in known],
@@ -295,7 +294,7 @@ def sort_photos(
             entry.name
             for entry in root.iterdir()
             if entry.is_dir()
-            and by_folder.get(entry.name, entry.name) not in filled
+            and entry.name not in filled
             and not entry.name.startswith('.')
         ),
     )

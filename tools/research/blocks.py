@@ -11,6 +11,7 @@ from pathlib import Path
 import alternatives
 import fresh_datasets
 from study import fit_values
+from study.page_values import Report
 
 BLOCK = re.compile(
     r'(<!-- figures: (\S+) -->\s*)(.*?)(\s*<!-- end -->)', re.DOTALL
@@ -28,7 +29,7 @@ MEASURED = 'alternatives', 'fresh', 'fresh_zh'  # need no row of the study
 def values():
     """Return the values for all blocks."""
     return dict(
-        fit_values.values(),
+        fit_values.values(Report.read()),
         libraries=alternatives.values()['summaries'],
         fresh=fresh_datasets.values(),
     )

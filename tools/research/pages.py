@@ -30,7 +30,9 @@ PAPER = Path('paper/paper.md.j2')
 
 def load_study():
     """Return the values for the few_photos template."""
-    return page_values.values() | losses.values() | fit_values.values()
+    report = page_values.Report.read()
+    shared = page_values.values(report) | losses.values(report)
+    return shared | fit_values.values(report)
 
 
 def load_paper():

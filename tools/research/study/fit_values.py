@@ -142,10 +142,10 @@ class FitReport:
         if row.network not in CANDIDATES:
             return row.img_size in IMAGE_SIZES
         offered = [
-            self.describe(row.network, x)['row']
-            for x in CANDIDATES[row.network]
+            (reduction['method'] or NONE, reduction['keep_rate'], img_size)
+            for reduction, img_size, _ in CANDIDATES[row.network]
         ]
-        return any(row.equals(x) for x in offered)
+        return (row.method, row.keep_rate, row.img_size) in offered
 
     def compare(self, row, other):
         """Return the mean difference, its 95% interval, and the network."""
@@ -180,10 +180,10 @@ class FitReport:
         return gains[0], gains[-1]
 
 
-def values():
+def values(report):
     """Return the values for templates."""
     return dict(
-        fit=FitReport(Report.read()),
+        fit=FitReport(report),
         vits=VITS,
         titles=TITLES,
         features_titles=FEATURE_TITLES,

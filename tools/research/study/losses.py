@@ -114,6 +114,6 @@ def select_equal_cost(rows, rate):
     return rows if rate >= 0.5 else rows[~rows.method.isin(HALVING)]
 
 
-def values():
+def values(report):
     """Return the values for the template."""
-    return dict(losses=Losses(Report.read()), reduced=REDUCED)
+    return dict(losses=Losses(report), reduced=REDUCED)

@@ -214,9 +214,8 @@ def largest_size(network):
     return find_full(Network(file)).img_size
 
 
-def values():
+def values(report):
     """Return the values for the template."""
-    report = Report.read()
     return dict(
         report=report,
         facts=read_machine(STUDY),

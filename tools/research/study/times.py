@@ -11,6 +11,7 @@ from mmclca.benchmark.steps import Setting, interleaved_seconds, make_step
 
 from .networks import GRID, Network
 from .rows import NONE
+from .titles import VITS
 
 TIMES = 'few_tokens_times'
 ROUNDS = {1: 20, 8: 8}  # by batch size
@@ -87,9 +88,8 @@ def add_times(table):
         full = times[f'full_{batch}']
         ratio = times[f'ms_{batch}'] / full
         times[f'ms_{batch}'] = (ratio * full.median()).round(3)
-    vits = [Network(file).network for file in GRID['vits']]
     keys = table.assign(
-        architecture=table.network.where(~table.network.isin(vits), VIT)
+        architecture=table.network.where(~table.network.isin(VITS), VIT)
     )
     merged = keys.merge(times[[*ARCHITECTURE, *columns]], 'left', ARCHITECTURE)
     return merged.drop(columns='architecture')
